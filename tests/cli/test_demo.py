@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from limelight.bundle.bundle import read
 from limelight.cli.demo import corpus as demo_numbers
 from limelight.cli.demo.corpus import ALWAYS_SHOWN, PIECES, is_held_out, numbers, recipe, write_corpus
 from limelight.cli.demo.demo import CORPUS
@@ -127,6 +128,7 @@ def test_a_run_is_made_measured_and_taken_again(tmp_path: Path, monkeypatch: pyt
     assert value["unseen"] == 30 and value["cases"] == 72 and value["exact"] < 30 and value["swapped"] < 69
     assert value["folder"] == str(tmp_path / "demo" / RUN)
     bundle = tmp_path / "demo" / RUN / BUNDLE
+    assert read(bundle).settings.search.patience == 2.0
     before = {path.name: path.stat().st_mtime_ns for path in bundle.iterdir()}
     again = CliRunner().invoke(app, [*command[:4], "--threads", "1"])
     assert again.exit_code == 0 and "is there already" in again.stderr and "limelight inspect" in again.stdout

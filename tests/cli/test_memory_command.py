@@ -88,6 +88,15 @@ def test_a_document_takes_from_the_memory_what_is_there(tmp_path: Path, url: str
     assert "<b>drei</b>" in page  # what would have lost a tag is not used
 
 
+@pytest.mark.slow
+def test_a_memory_of_another_spelling_of_the_languages_is_told(url: str) -> None:
+    store = open_store(url)
+    list(store.memory.add(("EN", "de_DE"), [("one", "EINS AUS DEM SPEICHER")]))
+    store.close()
+    done = run(b"one\n", "--memory", url)
+    assert done.code == 0 and "memory: 0; it has nothing of en>de, and segments of EN>de_DE" in done.stderr.decode()
+
+
 @pytest.fixture(scope="module")
 def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A translator that was taught to be told matches, and nothing else."""

@@ -269,6 +269,7 @@ def test_terms_of_a_glossary_occur() -> None:
     glossary = Glossary.of({"file": "Datei", "user": ["Benutzer", "Anwender"]})
     texts = ["The file could not be opened.", "send the file to the user", "The page."]
     made = random_translator().translate(texts, BEAM, glossary=glossary)
+    assert random_translator().translate(texts, BEAM, glossary={"file": "Datei", "user": ["Benutzer", "Anwender"]}) == made
     assert "datei" in made[0].text.lower() and "datei" in made[1].text.lower()
     assert re.search("benutzer|anwender", made[1].text.lower())
     assert "datei" not in made[2].text.lower(), "the control: nothing is demanded of a text without terms"

@@ -131,7 +131,7 @@ def predict_loss(
         below = loss - min(loss, loss_of(fit, min(fit.levels.values()), config, seen, unique))
         notes.append("the level of this text is not known before a run: compare sizes by the difference of their losses")
     reach = 2 * math.sqrt(doubt)
-    low, high = loss - math.hypot(below, reach), min(math.log(config.vocab_size), loss + reach)
+    low, high = max(0.0, loss - math.hypot(below, reach)), min(math.log(config.vocab_size), loss + reach)
     return LossPrediction(loss, low, high, not outside, tuple(notes), None if outside else _bleu(fit, corpus, loss))
 
 

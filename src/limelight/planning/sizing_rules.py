@@ -147,21 +147,21 @@ def is_seen_often(epochs: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A curve says how the rate rises and falls, and which weights are averaged."""
+class RateCurve:
+    """A rate curve says how the rate rises and falls, and which weights are averaged."""
 
     schedule: dict[str, str | int]
     average: dict[str, float | bool]
 
 
-def curve_for(steps: int, epochs: float, is_new: bool) -> Curve:
+def curve_for(steps: int, epochs: float, is_new: bool) -> RateCurve:
     """`is_new`: not a translator that learns on."""
     decay = round(min(0.9999, max(0.9, 1 - 20 / steps)), 5)  # over about the last twentieth of the run
     if is_new and is_seen_often(epochs):
-        return Curve(
+        return RateCurve(
             {"name": "inverse_sqrt", "warmup": max(1, min(RISE_OF_MANY, steps // 10))}, {"decay": decay, "best": 10, "latest": True}
         )
-    return Curve({"warmup": max(1, min(LONGEST_RISE, steps // (10 if is_new else 20)))}, {"decay": decay})
+    return RateCurve({"warmup": max(1, min(LONGEST_RISE, steps // (10 if is_new else 20)))}, {"decay": decay})
 
 
 def peak_rate(config: ModelConfig, muon: bool = False) -> float:

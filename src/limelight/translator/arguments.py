@@ -9,6 +9,8 @@ from limelight.text.careful.glossary import Glossary
 from limelight.translator.sentences import Reader
 
 Text = str | Sequence[int | str]  # a text, or its pieces by id or as they are spelled
+# One for all texts, also as a server takes it ({"girl": "Mädchen"}), or one for each.
+Glossaries = Glossary | Mapping[str, str | Sequence[str]] | Sequence[Glossary | None] | None
 LONGEST_MATCH = 10_000  # characters, as of a memory; a longer one is left out, for no model would see all of it
 
 
@@ -63,6 +65,10 @@ def check_texts(texts: Sequence[str], what: str) -> list[str]:
         except UnicodeEncodeError:
             raise DataError(f"{what}[{number}] holds half a character and cannot be written as UTF-8; remove it") from None
     return result
+
+
+def read_glossary(given: Glossaries, usual: Glossary | None) -> Glossary | Sequence[Glossary | None] | None:
+    return usual if given is None else Glossary.of(given) if isinstance(given, Mapping) else given
 
 
 def one_glossary_each(glossary: Glossary | Sequence[Glossary | None] | None, count: int) -> list[Glossary | None]:

@@ -21,7 +21,7 @@ from limelight.runtime import choose_threads, one_thread_here
 from limelight.text.careful.glossary import Glossary
 from limelight.text.languages import Direction
 from limelight.text.pieces.tokenizer import Tokenizer
-from limelight.translator.arguments import Text, check_texts, read_target, refuse_unknown
+from limelight.translator.arguments import Glossaries, Text, check_texts, read_glossary, read_target, refuse_unknown
 from limelight.translator.directions import Directions
 from limelight.translator.loading import load_glossary, open_engines
 from limelight.translator.parts import TranslationPlan
@@ -117,7 +117,7 @@ class Translator:
         probabilities: bool = False,
         check: bool = False,
         protect: bool = True,
-        glossary: Glossary | Sequence[Glossary | None] | None = None,
+        glossary: Glossaries = None,
         matches: Sequence[str | None] | None = None,
         segment: bool | None = None,
         timeout: float | None = None,
@@ -129,7 +129,7 @@ class Translator:
         """One translation for each text, in order. `search` is the bundle's own unless given.
 
         `protect`: placeholders, tags, addresses and the like come back as they are, or `protected` says that they do not.
-        `glossary`: its terms are translated as it says; one for all texts, or one for each. None: the bundle's own, if there is one.
+        `glossary`: how terms are translated ({"dog": "Hund"}); one for all texts, or a Glossary for each. None: the bundle's own.
         `matches`: of each text what a memory has for a similar one, which the model is told, if it was taught to be; None for none.
         `segment`: each sentence of a text is translated by itself, with all between them kept. None: only in texts of several lines, or
         longer than the model takes. A text with a prefix or phrases of its own stays whole.
@@ -144,7 +144,7 @@ class Translator:
         settings, ends = search or self.settings.search, time.monotonic() + (timeout or 0.0)
         is_over = never if timeout is None else lambda: time.monotonic() >= ends
         view = self if target is None and source is None and not tags else self.towards(target, source, tags)
-        known, wanted = view.glossary if glossary is None else glossary, TranslationOptions(align, guards, probabilities, check)
+        known, wanted = read_glossary(glossary, view.glossary), TranslationOptions(align, guards, probabilities, check)
         plan = pipeline.plan(texts, settings, prefixes, phrases, protect, known, matches, segment, is_over, view._reader)
         with one_thread_here():
             made = self._restore(pipeline.search(plan.asked, settings, guards, self._searcher), wanted)
@@ -162,13 +162,13 @@ class Translator:
         prefixes: Sequence[str] | None = None,
         phrases: Sequence[Sequence[str]] | None = None,
         protect: bool = True,
-        glossary: Glossary | Sequence[Glossary | None] | None = None,
+        glossary: Glossaries = None,
         matches: Sequence[str | None] | None = None,
         segment: bool | None = None,
         is_over: IsOver = never,
     ) -> TranslationPlan:
         """The sentences that `translate` would search, for those who run them themselves. `is_over`: nobody waits for them any more."""
-        settings, known = search or self.settings.search, self.glossary if glossary is None else glossary
+        settings, known = search or self.settings.search, read_glossary(glossary, self.glossary)
         return pipeline.plan(texts, settings, prefixes, phrases, protect, known, matches, segment, is_over, self._reader)
 
     def lengths(self, planned: TranslationPlan) -> list[int]:

@@ -59,4 +59,7 @@ class MemoryFirst:
     def say(self, what: str) -> None:
         if self._store is not None:
             told = f"; made by the translator, which was told a similar one: {group_digits(self.told)}" if self._least is not None else ""
+            held = dict.fromkeys(pair for pair, _, _ in self._store.memory.list_origins()) if not self.used + self.told else {}
+            if held and (pair := ">".join(self._languages)) not in held:  # by another spelling of the languages, say
+                told += f"; it has nothing of {pair}, and segments of {', '.join(held)}"
             typer.echo(f"{what}texts taken from the memory: {group_digits(self.used)}{told}", err=True)
