@@ -32,6 +32,7 @@ SCRIPT = b"console.log('lit');" * 50
 DESK = ROOT / "src" / "limelight" / "inspection" / "page" / "desk.html"
 PLACE = b'<script type="application/json" id="trace">null</script>'  # where an export has its trace
 LOCAL_FILES = (
+    "LICENSES.txt",
     "icon.svg",
     "index.html",
     "manifest.webmanifest",
