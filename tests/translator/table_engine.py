@@ -27,7 +27,7 @@ def tokenizer() -> Tokenizer:
 
 
 def ids_of(text: str) -> list[int]:
-    return list(tokenizer().encode([text])[0].as_py())
+    return list(tokenizer().encode_texts([text])[0])
 
 
 def hypothesis(text: str, score: float = -1.0, finish: Finish = "eos") -> Hypothesis:

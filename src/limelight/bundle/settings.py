@@ -32,11 +32,12 @@ class Score(Settings):
 class Learnt(SparseSettings):
     """Learnt says what the model was taught beside translating; a translator asks nothing else of it."""
 
-    rare: ClassVar = {"matches"}  # older versions read a bundle that was not taught them
+    rare: ClassVar = {"matches", "tags"}  # older versions read a bundle that was not taught them
     marks: int = Field(default=0, ge=0, le=256, description="Reserved pieces that it copies, as ⟦0⟧; 0: none.")
     terms: bool = Field(default=False, description="May a source be followed by words that its translation should use?")
     matches: bool = Field(default=False, description="May a source be followed by the translation of a similar one?")
     longest: int | None = Field(default=None, ge=1, description="Pieces of the longest sources that it was taught.")
+    tags: bool | None = Field(default=None, description="Did its text have tags enough to learn where they go? None: it was not counted.")
 
 
 class BundleSettings(Settings):

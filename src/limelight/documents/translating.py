@@ -28,7 +28,7 @@ LONGEST = 100_000  # characters of one text; a longer one is left as it is, and 
 # Below it more than four words in ten are expected to be others than a translator would have used (docs/confidence.md).
 UNSURE_BELOW = 0.6
 # These tell how a translation was made, and not that something is wrong with it.
-HARMLESS = frozenset(("engine", "redecoded", "split"))
+HARMLESS = frozenset(("engine", "redecoded", "split", "tags_placed"))
 LEAVING = frozenset(("empty", "encoding", "forms", "malformed", "not_given", "structure", "too_long", "wordless"))  # a text as it is
 
 Translate = Callable[[list[str]], Sequence[UnitTranslation]]

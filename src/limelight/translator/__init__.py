@@ -6,9 +6,9 @@
     translator.translate(["A cat sits on the mat."])[0].text
 
 Read in this order: pipeline (the whole way: cut, protect, encode, search, restore), sentences (what goes it), parts (a text in
-sentences), protected (what must survive a sentence), searching, presenting with confidence, alignment and sentence_alignment,
-translation (what comes out); arguments, loading (which engine), directions (views of one model) and translate are the door.
-The names are fetched when first used, so that the room alone loads nothing.
+sentences), protected (what must survive a sentence), searching, second_search (what was lost), presenting with confidence, alignment
+and aligning, translation (what comes out); arguments, loading (which engine), directions (views of one model) and translate are the
+door. The names are fetched when first used, so that the room alone loads nothing.
 """
 
 from importlib import import_module

@@ -3,18 +3,15 @@
     cut       a text into sentences, with what stands between them
     protect   what must survive a sentence becomes marks, and the terms of a glossary are found in it
     encode    the text is normalized and cut into pieces: the request that an engine is asked
-    search    candidates, best first; what loops or is empty is searched once more, and so is what lost something, under constraints
+    search    candidates, best first; what loops or is empty is searched once more
     restore   marks become what they stand for, pieces words with their confidence, and what is odd is said
 
-A `SourceSentence` goes all the way, and each step fills in what it found. In the second search every reserved piece must occur exactly
-once, well nested and in order, terms must occur, and numbers are reserved pieces too: so the promise holds by construction. Where even that
-is impossible, or more is to be kept than a search can carry, the translation says so.
+A `SourceSentence` goes all the way, and each step fills in what it found. What was lost is searched again by `second_search`.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import xxhash
@@ -23,27 +20,19 @@ from limelight.bundle.confidence import Calibration
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.guards import Notice
 from limelight.decoding.steps import IsOver, Request, room_for
-from limelight.errors import DataError, DeadlineError, LengthError, LimelightError
-from limelight.text.careful.glossary import Glossary, Term
-from limelight.text.careful.term_targets import TargetFinder
+from limelight.errors import DataError, DeadlineError, LengthError
+from limelight.text.careful.glossary import Glossary
+from limelight.translator.aligning.sentence_alignment import add_probabilities, align_sentences
 from limelight.translator.arguments import check_lengths, check_texts, one_glossary_each, one_match_each, one_prefix_each, phrases_each
 from limelight.translator.parts import Cutter, TranslationPlan
 from limelight.translator.presenting import note_unmatched, translation_of
-from limelight.translator.protected import NUMBERS, TERMS, hide_spans, take_out
+from limelight.translator.protected import hide_spans, take_out
 from limelight.translator.searching import Searcher
-from limelight.translator.sentence_alignment import align_sentences
 from limelight.translator.sentences import Reader, SourceSentence, on_some
 from limelight.translator.translation import UNPROTECTED, InvalidScoresError, Scored, Translation, confidence_of, nothing, pieces_of
 
 LEAST_CUT = 64  # pieces: a caller that asks for shorter translations wants them short, not in parts
 GROWTH = 1.25  # pieces of a translation for one of its source, where the search has a limit
-MOST_VARIANTS = 4  # of a term are tried, the likeliest translation wins
-MOST_PIECES = 64  # of phrases and marks in one sentence: each needs a step and a share of the beam, and a text can ask for hundreds
-_REASONS = {
-    UNPROTECTED: "so that what must not be translated is kept",
-    NUMBERS: "with its numbers kept",
-    TERMS: "with the terms of the glossary",
-}
 
 
 @dataclass(frozen=True)
@@ -147,72 +136,9 @@ def encode(sentences: Sequence[SourceSentence], hard: bool = False) -> list[Sour
     return result
 
 
-def search(
-    sentences: Sequence[SourceSentence],
-    settings: SearchSettings,
-    guards: bool,
-    searcher: Searcher,
-    again: bool = True,
-) -> list[SourceSentence]:
-    """The usual search, and what is wrong with what it found. `again`: then under constraints, where they may help."""
-    found = [_find_faults(each) for each in searcher.search(sentences, settings, guards)]
-    return search_again(found, settings, searcher) if again and guards else found
-
-
-def search_some(
-    sentences: Sequence[SourceSentence], chosen: Sequence[int], settings: SearchSettings, guards: bool, searcher: Searcher
-) -> list[SourceSentence]:
-    """The usual search for those that have the chosen numbers; the others stay as they are."""
-    return on_some(sentences, chosen, partial(search, settings=settings, guards=guards, searcher=searcher, again=False))
-
-
-def search_again(sentences: Sequence[SourceSentence], settings: SearchSettings, searcher: Searcher) -> list[SourceSentence]:
-    """The better of what was found and of what is found under constraints, where they can help."""
-    ways = [constrain(each) for each in sentences]
-    if not any(ways):
-        return list(sentences)
-    tries = encode([way for some in ways for way in some], hard=True)
-    few = [at for at, each in enumerate(tries) if _count_bound(each.request) <= MOST_PIECES]
-
-    def bound_search(some: list[SourceSentence]) -> list[SourceSentence]:
-        """Phrases need a plain beam. What cannot be searched so, by an engine without constraints or for lack of room, keeps its
-        first answer, and fails nobody else's."""
-        plain = {"sampling": None, "mbr_samples": None, "groups": 1, "nbest": min(settings.nbest, settings.beam)}
-        bound = settings.changed(**plain) if any(each.request.phrases for each in some) else settings
-        try:
-            return search(some, bound, True, searcher, again=False)
-        except LimelightError:
-            return some if len(some) == 1 else [bound_search([each])[0] for each in some]
-
-    second = iter(on_some(tries, few, bound_search))
-    result = []
-    for first, some in zip(sentences, ways, strict=True):
-        better = [found for _ in some if (found := next(second)).candidates]
-        better.sort(key=lambda found: -found.candidates[0].score)
-        best = min([first, *better], key=lambda found: found.rank) if better else first
-        result.append(best if best is first else _note_cured(best, first))
-    return result
-
-
-def constrain(sentence: SourceSentence) -> list[SourceSentence]:
-    """The ways to search again; none where all is well, or constraints would change nothing."""
-    reader = sentence.reader
-    codes = {fault.code for fault in sentence.faults}
-    if not codes or not sentence.candidates:
-        return []
-    # Numbers too, whatever was lost: a search that is bound elsewhere may be worse at them.
-    first = sentence.care
-    bound = take_out(first.given, reader.settings.languages, reader.most_marks, first.terms, "all")
-    care = bound if bound.marks else first
-    if codes == {NUMBERS} and not care.marks:
-        return []
-    shown = TargetFinder(sentence.candidates[0].text)
-    ways = max((len(term.targets) for term in care.terms), default=1) if TERMS in codes else 1
-    anew = replace(sentence, care=care, candidates=[], notices=(), faults=(), is_degenerate=False)
-    return [
-        replace(anew, phrases=(*anew.phrases, *care.demanded, *(_variant(term, shown, way) for term in care.terms)))
-        for way in range(min(ways, MOST_VARIANTS))
-    ]
+def search(sentences: Sequence[SourceSentence], settings: SearchSettings, guards: bool, searcher: Searcher) -> list[SourceSentence]:
+    """The usual search, and what is wrong with what it found."""
+    return [find_faults(each) for each in searcher.search(sentences, settings, guards)]
 
 
 def restore(
@@ -224,7 +150,7 @@ def restore(
     """One for each sentence. None where the model's scores are no numbers, or its time was over before it was done."""
 
     def present(some: list[SourceSentence]) -> list[Translation]:
-        some = _add_probabilities(some, searcher) if wanted.probabilities else some
+        some = add_probabilities(some, searcher) if wanted.probabilities else some
         some = note_unmatched(some, searcher.find_torch()) if wanted.check else some
         links = align_sentences(some, searcher) if wanted.align else [None] * len(some)
         return [translation_of(*pair, wanted.guards, calibration) for pair in zip(some, links, strict=True)]
@@ -257,18 +183,7 @@ def _check_time(is_over: IsOver) -> None:
         raise DeadlineError("the texts were not even read in time; give them more time, or send fewer at once")
 
 
-def _count_bound(request: Request) -> int:
-    """Pieces that have to occur in the translation."""
-    return sum(map(len, request.phrases)) + len(request.once)
-
-
-def _variant(term: Term, shown: TargetFinder, way: int) -> str:
-    """The form that occurs already, else the one whose turn it is."""
-    there = list(filter(shown.has, term.targets))
-    return there[0] if there else term.targets[min(way, len(term.targets) - 1)]
-
-
-def _find_faults(sentence: SourceSentence) -> SourceSentence:
+def find_faults(sentence: SourceSentence) -> SourceSentence:
     """The faults of the best candidate are noted; alternatives that lost something are left out."""
     if not sentence.candidates:
         return sentence
@@ -276,25 +191,3 @@ def _find_faults(sentence: SourceSentence) -> SourceSentence:
     if care.watched:
         others = [each for each in others if not any(fault.code == UNPROTECTED for fault in care.faults(each.text))]
     return sentence.fill(candidates=[best, *others], faults=tuple(care.faults(best.text)))
-
-
-def _note_cured(second: SourceSentence, first: SourceSentence) -> SourceSentence:
-    """What was lost in the first search, and is not now, is said."""
-    left = {fault.code for fault in second.faults}
-    cured = [_REASONS[fault.code] for fault in first.faults if fault.code not in left]
-    notice = Notice("redecoded", f"searched a second time {' and '.join(cured)}")
-    return replace(second, notices=(*second.notices, notice)) if cured else second
-
-
-def _add_probabilities(sentences: Sequence[SourceSentence], searcher: Searcher) -> list[SourceSentence]:
-    """Those of every piece, where the engine gave only their sum."""
-    unknown = [(each, c.ids) for each in sentences for c in each.candidates if not c.log_probs]
-    sources, targets = [each.request.source for each, _ in unknown], [ids for _, ids in unknown]
-    scores = iter(searcher.log_probs(sources, targets, [each.reader.target_begin for each, _ in unknown]))
-    return [
-        replace(
-            each,
-            candidates=[c if c.log_probs else replace(c, log_probs=next(scores)[: c.steps]) for c in each.candidates],
-        )
-        for each in sentences
-    ]

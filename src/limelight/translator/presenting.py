@@ -11,9 +11,9 @@ from limelight.engines.engine import Engine
 from limelight.errors import DeadlineError, LengthError
 from limelight.text.careful.spans import MARK
 from limelight.text.languages import base, density
+from limelight.translator.aligning.sentence_alignment import map_source_words
 from limelight.translator.confidence import sentence_confidence, transfer_confidence, words_of
 from limelight.translator.protected import ProtectedSentence
-from limelight.translator.sentence_alignment import map_source_words
 from limelight.translator.sentences import Reader, SourceSentence
 from limelight.translator.translation import Alignment, Alternative, Translation, likely, pieces_of
 

@@ -27,6 +27,7 @@ from limelight.translator.loading import load_glossary, open_engines
 from limelight.translator.parts import TranslationPlan
 from limelight.translator.pipeline import TranslationOptions
 from limelight.translator.searching import Searcher
+from limelight.translator.second_search import constrain, search_first, search_twice
 from limelight.translator.sentences import Reader, SourceSentence, on_some
 from limelight.translator.translation import InvalidScoresError, Scored, Translation
 
@@ -69,7 +70,7 @@ class Translator:
         """Open a bundle, or the bundle of a run. With CTranslate2 if it was exported for it, else with torch, unless `engine` says.
 
         Torch on a CPU in float32 unless asked: in bfloat16 a translation would depend on its batch. There `threads` batches run at
-        once, with one thread each (docs/translate.md says why). Torch's threads stay as they are in the rest of the process.
+        once, with one thread each. Torch's threads stay as they are in the rest of the process.
         """
         bundle = read(Path(folder), weights=False)
         engines = open_engines(bundle, device, dtype, threads, engine)
@@ -131,8 +132,8 @@ class Translator:
         `protect`: placeholders, tags, addresses and the like come back as they are, or `protected` says that they do not.
         `glossary`: how terms are translated ({"dog": "Hund"}); one for all texts, or a Glossary for each. None: the bundle's own.
         `matches`: of each text what a memory has for a similar one, which the model is told, if it was taught to be; None for none.
-        `segment`: each sentence of a text is translated by itself, with all between them kept. None: only in texts of several lines, or
-        longer than the model takes. A text with a prefix or phrases of its own stays whole.
+        `segment`: sentences are translated one by one, with all between them kept. None: only in texts of several lines, or longer
+        than the model takes. A text with a prefix or phrases of its own stays whole.
         `timeout`: seconds after which a DeadlineError ends it; a time that is not reached changes nothing.
         `target`, `source`, `tags`: as `towards`, for a model that has several directions, registers or domains.
         `probabilities` asks for those of the pieces: torch always tells them, CTranslate2 needs a second look.
@@ -147,7 +148,7 @@ class Translator:
         known, wanted = read_glossary(glossary, view.glossary), TranslationOptions(align, guards, probabilities, check)
         plan = pipeline.plan(texts, settings, prefixes, phrases, protect, known, matches, segment, is_over, view._reader)
         with one_thread_here():
-            made = self._restore(pipeline.search(plan.asked, settings, guards, self._searcher), wanted)
+            made = self._restore(search_twice(plan.asked, settings, guards, self._searcher), wanted)
         if None in made and is_over():
             raise DeadlineError(f"not all was translated in {timeout:g} s; give it more time, or fewer texts at once")
         if invalid := [text for text, places in enumerate(plan.places) if None in made[places.start : places.stop]]:
@@ -178,7 +179,7 @@ class Translator:
     @one_thread_here()
     def run(self, asked: Sequence[SourceSentence], settings: SearchSettings, wanted: TranslationOptions) -> list[Translation | None]:
         """One for each sentence, whichever texts they are of. None where the model's scores are no numbers, or where its time was over."""
-        return self._restore(pipeline.search(asked, settings, wanted.guards, self._searcher), wanted)
+        return self._restore(search_twice(asked, settings, wanted.guards, self._searcher), wanted)
 
     def begin(
         self, asked: Sequence[SourceSentence], settings: SearchSettings, wanted: TranslationOptions
@@ -186,15 +187,13 @@ class Translator:
         """As `run`, but what needs a second search, or another engine, comes back as a sentence, for `end`: such a search takes several
         times as long as a first, and those whose translation is done need not wait for it."""
         able = [at for at, each in enumerate(asked) if not self._searcher.lacks(each, settings)]
-        found = pipeline.search_some(asked, able, settings, wanted.guards, self._searcher)
-        done = [] if wanted.check else [at for at in able if not (wanted.guards and pipeline.constrain(found[at]))]
+        found = search_first(asked, able, settings, wanted.guards, self._searcher)
+        done = [] if wanted.check else [at for at in able if not (wanted.guards and constrain(found[at]))]
         return on_some(found, done, partial(self._restore, wanted=wanted))
 
     def end(self, postponed: Sequence[SourceSentence], settings: SearchSettings, wanted: TranslationOptions) -> list[Translation | None]:
         """Finish the sentences that `begin` postponed."""
-        new = [at for at, each in enumerate(postponed) if not each.is_searched]
-        found = pipeline.search_some(postponed, new, settings, wanted.guards, self._searcher)
-        return self._restore(pipeline.search_again(found, settings, self._searcher) if wanted.guards else found, wanted)
+        return self._restore(search_twice(postponed, settings, wanted.guards, self._searcher), wanted)
 
     def _restore(self, found: Sequence[SourceSentence], wanted: TranslationOptions) -> list[Translation | None]:
         return pipeline.restore(found, wanted, self._searcher, self.calibration)
@@ -267,7 +266,7 @@ class Translator:
 
     @property
     def torch_engine(self) -> "TorchEngine":
-        """What can be looked into: the engine, or the one for what it lacks."""
+        """What can be looked into."""
         return cast("TorchEngine", self._searcher.find_torch())
 
     @property
@@ -280,8 +279,8 @@ class Translator:
         self._searcher.limit(pieces)
 
     def stand_by(self) -> None:
-        """For a caller that runs as many batches at once as the engine has workers: no batch is shared out among them any more, and
-        the engine for what the first one lacks is loaded now, not while somebody waits. Torch on a CPU has one thread then, everywhere."""
+        """For a caller that runs as many batches at once as the engine has workers: no batch is shared out any more, and the engine for
+        what the first one lacks is loaded now. Torch on a CPU has one thread then, everywhere."""
         for searcher in filter(None, (self._searcher, self._searcher.spare())):
             searcher.shares = False
             if searcher.engine.name == "torch" and self.torch_engine.device.type == "cpu":

@@ -16,6 +16,7 @@ const PLAIN: Readonly<Record<string, string>> = {
   source_cut: "The text is too long for the model, and its end was left out.",
   unprotected: "A placeholder, tag or address did not come through as it was.",
   numbers: "A number is not as it was in the text.",
+  tags_placed: "The text was translated without its tags, which were put back where their words are.",
   split: "A sentence was too long for the model and was translated in parts.",
 };
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import numpy as np
+import polars as pl
 import torch
 
 from limelight.bundle import Learnt
@@ -27,6 +29,9 @@ WORDS: Final[dict[Drawn, str]] = {
 }
 MATCHES: Final = 0.15  # the share where a translator was taught them before
 NAMES: Final = 0.1  # measured: docs/experiments.md
+TAGGED: Final = r"</[A-Za-z0-9]|<[A-Za-z0-9][^<>]*/>"  # a closing tag, or one that is closed in itself
+ENOUGH_TAGS: Final = 1000  # pairs that have some; with fewer a model puts them anywhere, and the words beside them suffer
+COUNTED: Final = 200_000  # pairs all over the text
 LEAST_RANGE: Final = 32  # pieces: below that nothing is worth parting
 WHY: Final = "so that case, typos and placeholders do not break it"
 
@@ -59,7 +64,23 @@ def derive_learnt(prepared: PreparedCorpus, settings: AugmentSettings | None) ->
     # A sentence twice as long as nearly all has positions that the model has hardly seen.
     longest = max(min(each["longest"], 2 * at_most(each["lengths"], 0.999, each["longest"])) for each in sources)
     marks = count_placeholders(*prepared.tokenizers()) if settings.protect or settings.copied else 0
-    return Learnt(marks=marks, terms=settings.terms > 0, matches=settings.matches > 0, longest=max(LEAST_RANGE, longest))
+    return Learnt(
+        marks=marks,
+        terms=settings.terms > 0,
+        matches=settings.matches > 0,
+        longest=max(LEAST_RANGE, longest),
+        tags=has_tags(prepared) if marks else None,
+    )
+
+
+def has_tags(prepared: PreparedCorpus) -> bool | None:
+    """Has the training text tags enough to learn where they go? None of text at an address, which is not fetched for it."""
+    if prepared.cache is not None:
+        return None
+    pairs = prepared.split("train")
+    rows = np.unique(np.linspace(0, max(0, pairs.rows - 1), min(COUNTED, pairs.rows)).astype(np.int64))
+    source, target = (pl.Series(pl.from_arrow(side)).str.contains(TAGGED) for side in pairs.texts(rows))
+    return bool((source & target).sum() * pairs.rows >= ENOUGH_TAGS * max(1, len(rows)))
 
 
 def describe_augmentation(settings: AugmentSettings) -> str:

@@ -14,19 +14,7 @@ from limelight.translator.translation import Alignment
 
 def align_sentences(sentences: Sequence[SourceSentence], searcher: Searcher) -> list[list[Alignment]]:
     """Return the alignments of every candidate of every sentence."""
-    pairs = [(each, candidate.ids) for each in sentences for candidate in each.candidates]
-
-    def work(batch: list[int]) -> list[Matrix]:
-        asked = [pairs[i] for i in batch]
-        seen = searcher.engine.attend(
-            [each.request.source for each, _ in asked], [[*each.reader.target_begin, *ids] for each, ids in asked]
-        )
-        return [
-            weights[len(each.reader.target_begin) :, len(each.reader.source_begin) :]
-            for weights, (each, _) in zip(seen, asked, strict=True)
-        ]
-
-    weights = iter(searcher.in_batches([len(each.request.source) + len(ids) for each, ids in pairs], 1, work))
+    weights = iter(attend(sentences, searcher))
     result = []
     for each in sentences:
         reader = each.reader
@@ -39,6 +27,37 @@ def align_sentences(sentences: Sequence[SourceSentence], searcher: Searcher) -> 
             links.append(_restore_links(link, each.care, candidate.text))
         result.append(links)
     return result
+
+
+def attend(sentences: Sequence[SourceSentence], searcher: Searcher) -> list[Matrix]:
+    """Where each piece of every candidate looked, sentence by sentence, without what stands before source and translation."""
+    pairs = [(each, candidate.ids) for each in sentences for candidate in each.candidates]
+
+    def work(batch: list[int]) -> list[Matrix]:
+        asked = [pairs[i] for i in batch]
+        seen = searcher.engine.attend(
+            [each.request.source for each, _ in asked], [[*each.reader.target_begin, *ids] for each, ids in asked]
+        )
+        return [
+            weights[len(each.reader.target_begin) :, len(each.reader.source_begin) :]
+            for weights, (each, _) in zip(seen, asked, strict=True)
+        ]
+
+    return searcher.in_batches([len(each.request.source) + len(ids) for each, ids in pairs], 1, work)
+
+
+def add_probabilities(sentences: Sequence[SourceSentence], searcher: Searcher) -> list[SourceSentence]:
+    """Those of every piece, where the engine gave only their sum."""
+    unknown = [(each, c.ids) for each in sentences for c in each.candidates if not c.log_probs]
+    sources, targets = [each.request.source for each, _ in unknown], [ids for _, ids in unknown]
+    scores = iter(searcher.log_probs(sources, targets, [each.reader.target_begin for each, _ in unknown]))
+    return [
+        replace(
+            each,
+            candidates=[c if c.log_probs else replace(c, log_probs=next(scores)[: c.steps]) for c in each.candidates],
+        )
+        for each in sentences
+    ]
 
 
 def _own(weights: Matrix, pieces: int) -> Matrix:

@@ -1,0 +1,167 @@
+"""A sentence that lost its tags is translated without them, and they are put back; a model that never learnt them is not asked for any."""
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from table_engine import TableEngine, ids_of, tokenizer, upside_down
+
+from limelight.bundle import BundleSettings, Learnt
+from limelight.decoding.config import SearchSettings
+from limelight.decoding.steps import Hypothesis, Request
+from limelight.engines.engine import Matrix
+from limelight.model.config import ModelConfig
+from limelight.text.careful.protect import protect
+from limelight.translator import Translation, Translator
+from limelight.translator.aligning.tag_placing import remove_tags
+from limelight.translator.pipeline import TranslationOptions
+
+MARKS = set(tokenizer().placeholders().values())
+
+
+def losing(request: Request, settings: SearchSettings) -> list[Hypothesis]:
+    """The source from its last piece to its first, without a mark unless it must have it: as a model does that never saw one."""
+    ids = [piece for piece in reversed(request.source) if piece not in MARKS] + list(request.once)
+    return [Hypothesis(ids, -1.0, [-0.1] * (len(ids) + 1), "eos")]
+
+
+class InOrder(TableEngine):
+    """Each target piece looks at the source piece of its own number."""
+
+    def attend(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Matrix]:
+        return [np.eye(len(target) + 1, len(source) + 1, dtype=np.float32) for source, target in zip(sources, targets, strict=True)]
+
+
+def keeping_words(request: Request, settings: SearchSettings) -> list[Hypothesis]:
+    """The source without its marks, as it stands."""
+    ids = [piece for piece in request.source if piece not in MARKS]
+    return [Hypothesis(ids, -1.0, [-0.1] * (len(ids) + 1), "eos")]
+
+
+def translator(engine: TableEngine, tags: bool | None = None) -> Translator:
+    config = ModelConfig.preset("toy", tokenizer().size)
+    settings = BundleSettings(languages=("en", "de"), model=config, learnt=Learnt(marks=16, tags=tags))
+    return Translator(engine, settings, tokenizer(), tokenizer())
+
+
+def translate(text: str, tags: bool | None = None, **options: object) -> Translation:
+    return translator(TableEngine(losing), tags).translate([text], **options)[0]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the <b>cat</b> sat", "sat <b>cat</b> the"),
+        ("the <b>big cat</b> sat on", "on sat <b>cat big</b> the"),
+        ("<p>the <i>big</i> cat</p>", "<p>cat <i>big</i> the</p>"),
+        ("the <b>cat</b> <i>sat</i>", "<i>sat</i> <b>cat</b> the"),
+        ('the <a href="x y">cat</a> sat', 'sat <a href="x y">cat</a> the'),
+        ("<b>the cat</b> sat", "sat <b>cat the</b>"),
+    ],
+)
+def test_tags_are_put_where_their_words_are(text: str, expected: str) -> None:
+    made = translate(text)
+    assert made.text == expected and made.protected and [notice.code for notice in made.warnings] == ["tags_placed"]
+    assert translate(text, tags=False).text == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the big <br/> cat sat",
+        "the big<br/>cat sat",
+        "the big<br/> cat sat",
+        "the cat sat<br/>",
+        "<br/>the cat sat",
+        "the <b></b> cat sat",
+        "<p>the <i>big</i> cat<br/>sat</p> on <b>mat</b>",
+        "the <b><i>cat</i> sat</b> on",
+    ],
+)
+def test_words_that_stay_in_order_give_the_same_tags(text: str) -> None:
+    for tags in (None, False):
+        [made] = translator(InOrder(keeping_words), tags).translate([text])
+        assert made.text == text and made.protected
+
+
+def test_capitals_and_accelerators_come_back_too() -> None:
+    for text in ("THE <b>BIG CAT</b> SAT ON", "_the <b>cat</b> sat"):
+        [made] = translator(InOrder(keeping_words)).translate([text])
+        assert made.text == text
+
+
+def test_the_second_search_has_no_marks_for_tags_and_a_model_without_them_is_asked_once() -> None:
+    engine = TableEngine(losing)
+    translator(engine).translate(["the <b>cat</b> sat"])
+    (first,), (second,) = engine.batches
+    assert MARKS & set(first.source) and list(second.source) == ids_of("the cat sat")
+    untaught = TableEngine(losing)
+    translator(untaught, tags=False).translate(["the <b>cat</b> sat", "the dog"])
+    assert [[list(each.source) for each in batch] for batch in untaught.batches] == [[ids_of("the cat sat")], [ids_of("the dog")]]
+
+
+def test_a_model_that_learnt_tags_puts_them_itself() -> None:
+    for tags in (True, None):
+        engine = TableEngine(upside_down)  # all is kept, in an order that is wrong for a pair and right for one that stands alone
+        [made] = translator(engine, tags).translate(["the cat <br/> sat"])
+        assert made.text.split() == ["sat<br/>", "cat", "the"] and not made.warnings and len(engine.batches) == 1
+
+
+def test_what_is_no_tag_is_still_the_model_s_to_place() -> None:
+    made = translator(TableEngine(upside_down), tags=False).translate(["the <b>%s big cat</b> sat on"])[0]
+    assert re.fullmatch("on sat <b>cat big ?%s</b> the", made.text) and made.protected
+
+
+def test_other_ways_to_ask_give_the_same() -> None:
+    made = translator(TableEngine(losing), tags=False)
+    texts = ["the <b>cat</b> sat", "the dog", "a <i>big</i> dog"]
+    usual = [each.text for each in made.translate(texts)]
+    plan, wanted = made.plan(texts), TranslationOptions(align=True, probabilities=True)
+    settings = made.settings.search
+    begun = made.begin(plan.asked, settings, wanted)
+    assert [each.text for each in begun if isinstance(each, Translation)] == usual
+    lost = translator(TableEngine(losing))
+    waiting = [each for each in lost.begin(lost.plan(texts).asked, settings, wanted) if not isinstance(each, Translation)]
+    ended = lost.end([each for each in waiting if each is not None], settings, wanted)
+    assert [each.text for each in ended if each is not None] == [usual[0], usual[2]]
+
+
+def test_words_links_and_pieces_are_those_that_are_shown() -> None:
+    made = translate("the <b>cat</b> sat", align=True, probabilities=True)
+    assert [word.text for word in made.words] == ["sat", "<b>cat</b>", "the"] and made.alignment is not None
+    assert "".join(piece.text for piece in made.pieces if piece.text.startswith("<")) == "<b></b>"
+    assert len(made.pieces) == len(ids_of("sat cat the")) + 2
+
+
+def test_what_it_must_begin_with_or_contain_is_searched_under_constraints() -> None:
+    for asked in ({"prefixes": ["sat"]}, {"phrases": [["sat"]]}):
+        [made] = translator(TableEngine(losing)).translate(["the <b>cat</b> sat"], **asked)  # type: ignore[arg-type]
+        assert "tags_placed" not in [notice.code for notice in made.warnings]
+
+
+def test_without_guards_or_protection_nothing_is_put_back() -> None:
+    [made] = translator(TableEngine(losing), tags=False).translate(["the <b>cat</b> sat"], guards=False)
+    assert not made.protected
+    [made] = translator(TableEngine(losing), tags=False).translate(["the cat"], protect=False)
+    assert made.text == "cat the"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a <b>girl</b> runs", "a girl runs"),
+        ("one<br>two", "one two"),
+        ("one <br> two", "one two"),
+        ("un<b>known</b>", "unknown"),
+        ("see <i>%s</i>", "see %s"),
+        ("no tags: %s", None),
+        ("<b></b>", None),
+    ],
+)
+def test_a_text_without_its_tags(text: str, expected: str | None) -> None:
+    assert remove_tags(protect(text)) == expected
