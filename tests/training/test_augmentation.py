@@ -24,8 +24,8 @@ from limelight.errors import ConfigError
 from limelight.model import ModelConfig, Transformer
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.training.config import Recipe, decisive, refuse_changed
-from limelight.training.recipe import choose, resolve
-from limelight.training.recipe.augmentation import NAMES, choose_augmentation, derive_learnt, describe_augmentation
+from limelight.training.recipe import augmentation, choose, resolve
+from limelight.training.recipe.augmentation import NAMES, choose_augmentation, derive_learnt, describe_augmentation, has_tags
 from limelight.training.recipe.calibrate import CalibrationResult, ComputeSetup
 from limelight.training.recipe.choose import Plan, RecipePlanner
 from limelight.training.recipe.request import TrainRequest
@@ -152,3 +152,20 @@ def test_a_run_goes_on_and_one_whose_changes_were_changed_does_not(prepared: Pre
     for recipe, saved in ((new, before), (old, decisive(new))):
         with pytest.raises(ConfigError, match="its recipe was changed in batch"):
             refuse_changed(recipe, saved, Path("run"))
+
+
+def test_a_bundle_says_whether_its_text_had_tags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: PreparedCorpus) -> None:
+    pairs = sentences(200)
+    marked = [(f"<b>{one}</b> one", f"<b>{other}</b> eins") if at % 4 else (one, other) for at, (one, other) in enumerate(pairs)]
+    paths = write_pairs(marked, tmp_path)
+    assert here("prepare", *paths, *FAST, given_pieces(), "-o", tmp_path / "prepared").code == 0
+    tagged = PreparedCorpus.open(tmp_path / "prepared")
+    fed = tagged.split("train").rows
+    for enough, expected in ((fed * 3 // 4 - 20, True), (fed * 3 // 4 + 20, False)):  # three of four have them
+        monkeypatch.setattr(augmentation, "ENOUGH_TAGS", enough)
+        assert has_tags(tagged) is expected
+    learnt = derive_learnt(prepared, AugmentSettings())
+    assert learnt is not None and learnt.tags is False
+    assert has_tags(replace(tagged, cache=cast(ShardCache, object()))) is None, "text at an address is not fetched for it"
+    unmarked = derive_learnt(tagged, AugmentSettings(protect=0, copied=0))
+    assert unmarked is not None and unmarked.tags is None
