@@ -55,6 +55,17 @@ def test_the_list_of_what_to_look_at_is_a_page_or_a_table(folder: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_file_that_cannot_be_read_does_not_keep_the_others(folder: Path) -> None:
+    (folder / "broken.docx").write_bytes(b"PK no archive")
+    names = ("menu.po", "broken.docx", "page.html")
+    files = [path for name in names for path in (folder / name, folder / f"de.{name}")]
+    done = run(b"", "--document", *files)
+    assert done.code == 65 and b"1 of 3 documents could not be translated, the others are written:\n  - " in done.stderr
+    assert b"broken.docx" in done.stderr.split(b"others are written")[1]
+    assert (folder / "de.menu.po").is_file() and (folder / "de.page.html").is_file() and not (folder / "de.broken.docx").exists()
+
+
+@pytest.mark.slow
 def test_the_worst_is_first_and_everything_can_be_asked_for(folder: Path) -> None:
     files = [folder / "menu.po", folder / "menu.de.po", folder / "page.html", folder / "page.de.html"]
     done = run(b"", "--document", *files, "--fuzzy-below", 1, "--review", folder / "review.tsv", "-q")

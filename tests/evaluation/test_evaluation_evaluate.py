@@ -80,6 +80,7 @@ def test_lists_that_do_not_match_are_all_named() -> None:
         (["ไป"] * 300, ["ไปกัน"] * 300, "th", "BLEU counts characters"),
         (["a b c"] * 300, ["a b c"] * 270 + ["a b c d"] * 30, None, "look at chrF"),
         (["a"] * 300, ["b"] * 299 + [" "], None, "1 sentences have an empty reference"),
+        (["für uns."] * 300, ["fu\u0308r uns."] * 300, None, "the references have letters in parts (Unicode NFD) in 300 lines"),
     ],
 )
 def test_what_makes_a_score_doubtful_is_said(system: list[str], reference: list[str], language: str | None, note: str) -> None:

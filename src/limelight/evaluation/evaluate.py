@@ -1,5 +1,6 @@
 """`evaluate` scores a system's translations against references and says what looks wrong with them."""
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -107,6 +108,12 @@ def _notes(system: Sequence[str], references: Sequence[Sequence[str]], language:
         ends = [text.rstrip() for text in texts if text.rstrip().endswith(".")]
         if len(ends) >= 10 and sum(end.endswith(" .") for end in ends) > TOKENIZED * len(ends):
             notes.append(f"{name} to be tokenized (a space before the full stop); detokenize, or BLEU means little")
+    parted = [sum(not unicodedata.is_normalized("NFC", text) for text in texts) for texts in (system, references[0])]
+    if parted[0] != parted[1]:
+        name = "the translations have" if parted[0] > parted[1] else "the references have"
+        notes.append(
+            f"{name} letters in parts (Unicode NFD) in {max(parted):,} lines, other words than the same ones composed; normalize to NFC"
+        )
     empty = sum(not any(text.strip() for text in some) for some in zip(*references, strict=True))
     if empty:
         notes.append(f"{empty:,} sentences have an empty reference")

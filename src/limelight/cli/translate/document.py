@@ -56,11 +56,17 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
             wanted = {"glossary": terms, "matches": matches, "segment": True, "probabilities": asked["jsonl"]}
             return translator.translate(some, search, **wanted, **wishes)
 
-        documents = []
+        documents, failed = [], list[str]()
         for source, target in pairs:
             wanted = {"unsure_below": asked["fuzzy_below"], "column": asked["column"], "quiet": asked["quiet"]}
             recalling = MemoryFirst(translate, translator, store, asked["tell_above"])
-            done = run_document(translator, source, target, translate=recalling.translate, **wanted)
+            try:
+                done = run_document(translator, source, target, translate=recalling.translate, **wanted)
+            except DataError as error:  # that of one file is no reason to leave the others
+                if len(pairs) == 1:
+                    raise
+                failed.append(str(error))
+                continue
             if not asked["quiet"]:
                 recalling.say(f"{source}: different ")
             documents.append((source, done))
@@ -68,6 +74,9 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
                 _write_jsonl(source, done)
         if asked["review"] is not None:
             write_review(asked["review"], documents, translator.settings.languages)
+    if failed:
+        problems = "\n".join(f"  - {problem}" for problem in failed)
+        raise DataError(f"{len(failed)} of {len(pairs)} documents could not be translated, the others are written:\n{problems}")
 
 
 def _pairs(texts: "Sequence[str]", review: Path | None) -> list[tuple[Path, Path]]:
