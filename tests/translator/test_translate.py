@@ -104,9 +104,11 @@ def test_an_error_in_one_batch_of_several_workers_reaches_the_caller() -> None:
 
 def test_closing_closes_the_engine() -> None:
     engine = TableEngine(workers=2)
-    with translator(engine):
+    with translator(engine) as made:
         pass
     assert engine.closed
+    with pytest.raises(ConfigError, match="the translator was closed; load it again"):
+        made.translate(["the cat"])
 
 
 def test_one_text_instead_of_a_list_is_a_slip_that_is_told() -> None:

@@ -72,6 +72,7 @@ class Searcher:
         self._load_spare = load_spare
         self._spare: Searcher | None = None
         self._limit: int | None = None
+        self._closed = False
         self._lock = threading.Lock()
         self._last: tuple[SearchSettings | None, SearchSettings] = None, SearchSettings()  # settings, and as an engine is asked
 
@@ -105,6 +106,7 @@ class Searcher:
                 self._spare.batch_pieces = pieces
 
     def close(self) -> None:
+        self._closed = True
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
         self.engine.close()
@@ -214,6 +216,8 @@ class Searcher:
 
     def in_batches(self, lengths: Sequence[int], width: int, work: Callable[[list[int]], list[Result]]) -> list[Result]:
         """`work` on numbers of sentences, batch by batch; its results by number. `width`: rows that a sentence has."""
+        if self._closed:
+            raise ConfigError("the translator was closed; load it again")
         # Few sentences are shared out, so that no worker idles.
         share = max(LEAST_PIECES, -(-sum(lengths) // (self.engine.workers if self.shares else 1)))
         batches = cut_batches(lengths, min(self.batch_pieces, share), max(1, BATCH_ROWS // width))
