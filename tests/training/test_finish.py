@@ -43,6 +43,16 @@ def test_the_weights_that_translate_best_win(tmp_path: Path, wanted: float, name
     assert watched == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
+@pytest.mark.parametrize(("wanted", "name"), [(6.9, "best validation (step 2)"), (6.4, "mean of the 2 latest")])
+def test_the_mean_of_the_latest_wins_unless_another_is_better_by_more_than_chance(tmp_path: Path, wanted: float, name: str) -> None:
+    kept = BestWeights(tmp_path / "best", 3, latest=True)
+    for step, value in ((1, 5.0), (2, 7.0)):
+        kept.offer(step, value, {"w": torch.full((2,), value)})
+    assert choose_winner({"w": torch.ones(2)}, LAST, kept, Judge(wanted), "chrf", 1).name == name  # type: ignore[arg-type]
+    near = choose_winner({"w": torch.ones(2)}, LAST, kept, Judge(6.6), "chrf", 1)  # type: ignore[arg-type]
+    assert near.name == "mean of the 2 latest" and near.compared["best validation (step 2)"] > near.compared[near.name]
+
+
 def test_the_metric_of_the_recipe_decides(tmp_path: Path) -> None:
     kept = BestWeights(tmp_path / "best", 3)
     kept.offer(2, 7.0, {"w": torch.full((2,), 7.0)})

@@ -18,7 +18,7 @@ from limelight.engines.engine import Matrix
 from limelight.model.config import ModelConfig
 from limelight.text.careful.protect import protect
 from limelight.translator import Translation, Translator
-from limelight.translator.aligning.tag_placing import remove_tags
+from limelight.translator.aligning.tag_placing import _cut_words, remove_tags
 from limelight.translator.pipeline import TranslationOptions
 
 MARKS = set(tokenizer().placeholders().values())
@@ -135,7 +135,7 @@ def test_words_links_and_pieces_are_those_that_are_shown() -> None:
     made = translate("the <b>cat</b> sat", align=True, probabilities=True)
     assert [word.text for word in made.words] == ["sat", "<b>cat</b>", "the"] and made.alignment is not None
     assert "".join(piece.text for piece in made.pieces if piece.text.startswith("<")) == "<b></b>"
-    assert len(made.pieces) == len(ids_of("sat cat the")) + 2
+    assert [piece.text for piece in made.pieces] == ["▁sat", "▁", "<b>", "▁cat", "</b>", "▁the"]
 
 
 def test_what_it_must_begin_with_or_contain_is_searched_under_constraints() -> None:
@@ -159,9 +159,57 @@ def test_without_guards_or_protection_nothing_is_put_back() -> None:
         ("one <br> two", "one two"),
         ("un<b>known</b>", "unknown"),
         ("see <i>%s</i>", "see %s"),
+        ("it<img/>.", "it."),
+        ("(<img/>a woman)", "(a woman)"),
+        ("sits.<br/><b>Two</b>", "sits. Two"),
+        ("<p>one</p><p>two</p>", "one two"),
+        ("a<b> b</b>", "a b"),
         ("no tags: %s", None),
         ("<b></b>", None),
     ],
 )
 def test_a_text_without_its_tags(text: str, expected: str | None) -> None:
     assert remove_tags(protect(text)) == expected
+
+
+CATS = ("the", "cat", "sat", "on")
+
+
+def name_cat(word: str) -> str:
+    """The word that stands in it beside tags."""
+    return next((each for each in CATS if each in re.sub("<[^>]*>|<a|href='x|y'>", "", word)), "")
+
+
+@pytest.mark.parametrize("text", ["the <b>cat</b> sat on", "the cat <br/> sat on", "the <a href='x y'>cat sat</a> on"])
+def test_words_beside_tags_have_the_links_that_they_have_without_them(text: str) -> None:
+    made, alone = translate(text, align=True), translate("the cat sat on", align=True)
+    assert made.alignment is not None and alone.alignment is not None
+    given, shown = map(name_cat, text.split(" ")), [name_cat(word) for word in made.text.split(" ")]
+    sources = list(given)
+    links = {(sources[s], shown[t]) for s, t in made.alignment.words if shown[t]}
+    assert links == {(CATS[s], alone.text.split(" ")[t]) for s, t in alone.alignment.words}
+
+
+@pytest.mark.parametrize("depth", [1, 3, 6])
+def test_a_text_that_has_other_tags_without_its_tags_is_not_searched_for_ever(depth: int) -> None:
+    engine = TableEngine(losing)
+    inner = "<" * depth + "<i>" + "i>" * depth + "cat" + "<" * depth + "</i>" + "/i>" * depth
+    translator(engine, tags=False).translate([f"the {inner} sat"])
+    assert sum(map(len, engine.batches)) <= 4
+
+
+@pytest.mark.parametrize("text", ["the &<b>cat</b> sat", "the _<b>big cat</b> sat"])
+def test_a_sign_beside_a_tag_is_not_taken_for_that_of_an_accelerator(text: str) -> None:
+    [made] = translator(InOrder(keeping_words), tags=False).translate([text])
+    assert "tags_placed" not in [notice.code for notice in made.warnings]
+
+
+def test_a_letter_that_is_spelt_in_bytes_is_not_parted() -> None:
+    assert _cut_words(["\u2581", "<0xE4>", "<0xBD>", "<0xA0>", "\u597d"], "zh") == [range(1), range(1, 4), range(4, 5)]
+
+
+def test_what_is_not_searched_does_not_make_a_sentence_too_long() -> None:
+    engine = TableEngine(losing, longest=60)
+    long = f'<a href="https://example.org/{"x" * 300}">the cat</a> sat on'
+    [made] = translator(engine, tags=False).translate([long])
+    assert "split" not in [notice.code for notice in made.warnings] and made.protected

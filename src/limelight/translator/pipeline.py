@@ -84,7 +84,8 @@ def cut(text: str, settings: SearchSettings, segment: bool | None, parse: bool, 
     """The sentences of a text. `parse`: of a message, the texts inside."""
     longest = min(max(LEAST_CUT, round(settings.max_length / GROWTH)), reader.longest)
     longest = min(longest, reader.learnt.longest or longest)
-    return Cutter(reader.settings.languages[0], reader.length, longest, reader.most_marks or None).cut(text, segment, parse)
+    length = reader.length if not (parse and reader.most_marks) else lambda text: reader.length(hide_spans(text))  # a mark is one piece
+    return Cutter(reader.settings.languages[0], length, longest, reader.most_marks or None).cut(text, segment, parse)
 
 
 def protect(sentence: SourceSentence, watched: bool, glossary: Glossary | None) -> SourceSentence:

@@ -51,6 +51,7 @@ class ProtectedSentence:
     languages: tuple[str, str] = ("", "")
     shouted: bool = False  # it was all capitals, and so is its translation
     watched: bool = True  # else nothing is promised, and nothing is looked for
+    own_words: tuple[int, ...] | None = None  # of a text that is translated without its tags, as `source_words` says it
 
     @property
     def marks(self) -> list[int]:
@@ -138,6 +139,8 @@ class ProtectedSentence:
 
     def source_words(self) -> list[int]:
         """Of each word of `text`, the number of the given word that it ends in: "<a b>Foo" is two, "⟦0⟧Foo" is one."""
+        if self.own_words is not None:
+            return list(self.own_words)
         spans = {placeholder(n): span.text for n, span in zip(self.marks, self.protected.spans, strict=True)}
         found, at, given = list[int](), 0, WordCount()
         for word in split_at_spaces(self.text):

@@ -85,15 +85,14 @@ def search_again(sentences: Sequence[SourceSentence], settings: SearchSettings, 
 
 def search_without_tags(sentences: Sequence[SourceSentence], settings: SearchSettings, searcher: Searcher) -> list[SourceSentence]:
     """Those that lost tags are searched without them, and have them put back. The others, and what cannot be put back, stay as they are."""
-    texts = {at: text for at, each in enumerate(sentences) if _may_go_without(each) and (text := remove_tags(each.care.protected))}
-    if not texts:
+    bare = {at: plain for at, each in enumerate(sentences) if _may_go_without(each) and (plain := _without_tags(each)) is not None}
+    if not bare:
         return list(sentences)
-    bare = encode([_without_tags(sentences[at], text) for at, text in texts.items()])
-    found = dict(zip(texts, search_twice(bare, settings, True, searcher), strict=True))
-    cares = {at: care for at, plain in found.items() if plain.candidates and (care := join_care(sentences[at], plain))}
-    whole = encode([sentences[at].fill(care=care, candidates=[], notices=(), faults=()) for at, care in cares.items()])
+    found = search_twice(encode(list(bare.values())), settings, True, searcher)
+    cares = [join_care(sentences[at], plain.care) if plain.candidates else None for at, plain in zip(bare, found, strict=True)]
+    able = [(at, plain, care) for at, plain, care in zip(bare, found, cares, strict=True) if care is not None]
     result = list(sentences)
-    for at, placed in zip(cares, place_tags(whole, [found[at] for at in cares], searcher), strict=True):
+    for (at, _, _), placed in zip(able, place_tags([plain for _, plain, _ in able], [care for _, _, care in able], searcher), strict=True):
         if placed is not None and (placed := find_faults(placed)).is_kept:
             result[at] = placed.fill(notices=(*placed.notices, PLACED))
     return result
@@ -109,9 +108,14 @@ def _may_go_without(sentence: SourceSentence) -> bool:
     return lost and bool(sentence.care.marks) and not (sentence.prefix or sentence.phrases)
 
 
-def _without_tags(sentence: SourceSentence, text: str) -> SourceSentence:
-    reader = sentence.reader
+def _without_tags(sentence: SourceSentence) -> SourceSentence | None:
+    """None where there are none, or where without them something else is in the text."""
+    reader, text = sentence.reader, remove_tags(sentence.care.protected)
+    if text is None:
+        return None
     care = take_out(text, reader.settings.languages, reader.most_marks, sentence.care.terms)
+    if join_care(sentence, care) is None:
+        return None
     return sentence.fill(given=text, care=care, candidates=[], notices=(), faults=(), is_degenerate=False, is_searched=False)
 
 

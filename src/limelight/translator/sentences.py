@@ -9,8 +9,9 @@ from typing import Any, Literal, Self, TypeVar, cast
 from limelight.bundle import BundleSettings, Learnt
 from limelight.decoding.guards import Notice
 from limelight.decoding.steps import Hypothesis, Request
+from limelight.engines.engine import Matrix
 from limelight.text.normalize import normalize_text
-from limelight.text.pieces.tokenizer import MATCH_TAG, TERM_TAG, Tokenizer
+from limelight.text.pieces.tokenizer import MATCH_TAG, SPACE, TERM_TAG, Tokenizer
 from limelight.translator.protected import NUMBERS, TERMS, ProtectedSentence
 from limelight.translator.translation import UNPROTECTED
 
@@ -42,6 +43,7 @@ class SourceSentence:
     # Best first. None at all where the scores were not numbers, or its time was over.
     candidates: list[Hypothesis] = field(default_factory=list)
     is_degenerate: bool = False
+    attention: tuple[Matrix, ...] = ()  # of each candidate, where it was asked for already
     notices: tuple[Notice, ...] = ()  # what happened on the way
     faults: tuple[Notice, ...] = ()  # of the best candidate
 
@@ -89,6 +91,7 @@ class Reader:
         taught = ((TERM_TAG, self.learnt.terms), (MATCH_TAG, self.learnt.matches))
         self._tags = {number: source.tag(number) for number, is_known in taught if is_known}
         self.placeholders = target.placeholders()
+        self.blank = target.vocabulary.index(SPACE) if SPACE in target.vocabulary else None
         # Pieces that exist but were never seen in training would be translated into anything.
         known = self.placeholders.keys() & source.placeholders().keys()
         self.most_marks = min(len(known), self.learnt.marks)

@@ -10,7 +10,7 @@ No sentence that is made here holds any of the text: it may be written to a log.
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from limelight.text.careful.messages import is_message
@@ -18,7 +18,8 @@ from limelight.text.careful.spans import MARK, TAG_NAME, Kind, Numbers, Range, f
 from limelight.text.pieces.tokenizer import placeholder
 
 __all__ = (
-    "Kind", "Protected", "Span", "find", "find_placeholder_faults", "mask_like", "mask_pair", "protect", "restore", "text_faults",
+    "Kind", "Protected", "Span", "find", "find_placeholder_faults", "mask_like", "mask_pair", "protect", "renumber", "restore",
+    "text_faults",
 )  # fmt: skip
 
 _MESSAGE = "a message with plural forms or a selection (ICU) whose braces could not be read, or are not to be, is not protected"
@@ -52,6 +53,12 @@ def protect(text: str, most: int = 16, numbers: Numbers = "long") -> Protected:
         problem = f"{len(ranges)} spans are to be protected, and there are marks for {most}; divide the text"
         ranges = _first(ranges, most)
     return _protect_ranges(text, ranges, range(len(ranges)), problem)
+
+
+def renumber(protected: Protected, numbers: Sequence[int]) -> Protected:
+    """The same spans by other marks."""
+    anew = dict(zip(protected.numbers, map(placeholder, numbers), strict=True))
+    return replace(protected, text=MARK.sub(lambda mark: anew[int(mark[1])], protected.text), numbers=tuple(numbers))
 
 
 def unreadable(text: str) -> str | None:

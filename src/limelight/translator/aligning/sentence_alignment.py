@@ -31,7 +31,7 @@ def align_sentences(sentences: Sequence[SourceSentence], searcher: Searcher) -> 
 
 def attend(sentences: Sequence[SourceSentence], searcher: Searcher) -> list[Matrix]:
     """Where each piece of every candidate looked, sentence by sentence, without what stands before source and translation."""
-    pairs = [(each, candidate.ids) for each in sentences for candidate in each.candidates]
+    pairs = [(each, candidate.ids) for each in sentences if not each.attention for candidate in each.candidates]
 
     def work(batch: list[int]) -> list[Matrix]:
         asked = [pairs[i] for i in batch]
@@ -43,7 +43,8 @@ def attend(sentences: Sequence[SourceSentence], searcher: Searcher) -> list[Matr
             for weights, (each, _) in zip(seen, asked, strict=True)
         ]
 
-    return searcher.in_batches([len(each.request.source) + len(ids) for each, ids in pairs], 1, work)
+    asked = iter(searcher.in_batches([len(each.request.source) + len(ids) for each, ids in pairs], 1, work))
+    return [weights for each in sentences for weights in (each.attention or [next(asked) for _ in each.candidates])]
 
 
 def add_probabilities(sentences: Sequence[SourceSentence], searcher: Searcher) -> list[SourceSentence]:
