@@ -1,4 +1,4 @@
-"""What was lost in a first search is searched again: without the tags, which are put back afterwards, and under constraints.
+"""A second search finds what the first one lost: without the tags, which are put back afterwards, and under constraints.
 
 In a search under constraints every reserved piece must occur exactly once, well nested and in order, terms must occur, and numbers are
 reserved pieces too: so the promise holds by construction. Where even that is impossible, or more is to be kept than a search can carry,

@@ -1,1 +1,1 @@
-"""Where each piece of a translation looked becomes links between words, and places for tags."""
+"""The attention of an engine becomes links between words, and places for tags."""
