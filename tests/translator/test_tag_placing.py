@@ -213,3 +213,19 @@ def test_what_is_not_searched_does_not_make_a_sentence_too_long() -> None:
     long = f'<a href="https://example.org/{"x" * 300}">the cat</a> sat on'
     [made] = translator(engine, tags=False).translate([long])
     assert "split" not in [notice.code for notice in made.warnings] and made.protected
+
+
+def test_what_was_placed_with_another_fault_is_not_forced_afterwards() -> None:
+    """The number is lost with the tags and without them; nothing is left to do but to say so."""
+
+    def without_numbers(request: Request, settings: SearchSettings) -> list[Hypothesis]:
+        kept = set(ids_of("the cat sat on"))
+        ids = [piece for piece in request.source if piece in kept]
+        return [Hypothesis(ids, -1.0, [-0.1] * (len(ids) + 1), "eos")]
+
+    for tags in (None, False):
+        engine = InOrder(without_numbers)
+        [made] = translator(engine, tags).translate(["the <b>cat</b> sat on 7"], align=True)
+        assert made.text == "the <b>cat</b> sat on" and made.alignment is not None
+        assert [notice.code for notice in made.warnings] == ["tags_placed", "numbers"]
+        assert sum(map(len, engine.batches)) <= 3

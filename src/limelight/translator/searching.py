@@ -169,7 +169,8 @@ class Searcher:
         # A batch lasts as long whatever the beam: some engines cannot stop within one.
         each = 1 if drawn.sampling is not None else max(1, drawn.beam // USUAL_BEAM)
         outcomes = iter(self.in_batches([len(request.source) * each for request in requests], width, work))
-        return [one.fill(is_searched=True, candidates=[] if one.empty else self._read(one, next(outcomes), settings)) for one in sentences]
+        read = ([] if one.empty else self._read(one, next(outcomes), settings) for one in sentences)
+        return [one.fill(is_searched=True, candidates=some, attention=()) for one, some in zip(sentences, read, strict=True)]
 
     def _forbid(self, settings: SearchSettings) -> SearchSettings:
         """As the engine is asked: without pieces that mean nothing. Nearly always the settings are those of the last time."""

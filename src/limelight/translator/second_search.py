@@ -123,7 +123,7 @@ def constrain(sentence: SourceSentence) -> list[SourceSentence]:
     """The ways to search again; none where all is well, or constraints would change nothing."""
     reader = sentence.reader
     codes = {fault.code for fault in sentence.faults}
-    if not codes or not sentence.candidates:
+    if not codes or not sentence.candidates or PLACED in sentence.notices:  # without its tags it was searched again already
         return []
     # Numbers too, whatever was lost: a search that is bound elsewhere may be worse at them.
     first = sentence.care
