@@ -106,6 +106,7 @@ def test_a_changed_byte_of_the_export_is_refused_by_name(exported: Path, tmp_pat
         Translator.load(copy)
 
 
+@pytest.mark.slow
 def test_a_folder_of_its_own_needs_nothing_of_ours(folder: Path, tmp_path: Path):
     import ctranslate2
 
