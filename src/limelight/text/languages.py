@@ -25,6 +25,8 @@ _WRITTEN_IN: Final = {
 }  # fmt: skip
 SCRIPTS: Final = {code: tuple(scripts.split()) for scripts, codes in _WRITTEN_IN.items() for code in codes.split()}
 
+UNSPACED: Final = frozenset({"Han", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})  # first scripts of languages
+
 # ISO 15924, as codes name them: uz-Cyrl.
 _NAMED: Final = {
     "Latn": "Latin", "Cyrl": "Cyrillic", "Arab": "Arabic", "Deva": "Devanagari", "Hebr": "Hebrew", "Grek": "Greek", "Hans": "Han",
@@ -55,6 +57,11 @@ def scripts_of(code: str) -> tuple[str, ...]:
     if named is None:
         return SCRIPTS.get(base(code), ())
     return tuple(_NAMED.get(named[1].title(), "").split())
+
+
+def is_unspaced(code: str) -> bool:
+    """Whether no blanks stand between the words of this language."""
+    return bool(UNSPACED & {*scripts_of(code)[:1]})
 
 
 def density(code: str) -> float:

@@ -75,8 +75,8 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
         if asked["review"] is not None:
             write_review(asked["review"], documents, translator.settings.languages)
     if failed:
-        problems = "\n".join(f"  - {problem}" for problem in failed)
-        raise DataError(f"{len(failed)} of {len(pairs)} documents could not be translated, the others are written:\n{problems}")
+        said = f"{len(failed)} of {len(pairs)} documents could not be translated, the others are written:"
+        raise DataError("\n  - ".join([said, *failed]))
 
 
 def _pairs(texts: "Sequence[str]", review: Path | None) -> list[tuple[Path, Path]]:

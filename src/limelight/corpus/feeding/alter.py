@@ -22,7 +22,7 @@ from limelight.corpus.feeding.names import NameLexicon, swap_name
 from limelight.text.careful import noise
 from limelight.text.careful.accelerators import lift_accelerator, lift_pair
 from limelight.text.careful.protect import find, mask_like, mask_pair
-from limelight.text.languages import scripts_of
+from limelight.text.languages import is_unspaced
 from limelight.text.pieces.tokenizer import placeholder
 
 Texts = tuple[str, str]  # source and target
@@ -43,7 +43,6 @@ MARK: Final = re.compile("⟦([0-9]+)⟧")
 MOST_MARKS: Final = 16  # in one text; a draw has bits for this number
 SHORTEST_COPY: Final = 3  # letters of a word that both sides have; shorter ones are often two words that look alike
 SHORTEST_TERM: Final = 4  # letters of the words that a term begins and ends with
-UNSPACED: Final = frozenset({"Han", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})
 WORD: Final = re.compile(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
 
 
@@ -68,7 +67,7 @@ class Speech:
     @cached_property
     def spaces(self) -> Texts:
         """What stands between two words, or two sentences, of each side."""
-        source, target = ("" if UNSPACED & {*scripts_of(code)[:1]} else " " for code in self.languages)
+        source, target = ("" if is_unspaced(code) else " " for code in self.languages)
         return source, target
 
 
