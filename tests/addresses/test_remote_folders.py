@@ -24,6 +24,7 @@ from limelight.bundle.remote import MOST_KEPT, fetch_bundle
 from limelight.cli.remote_folders import local_folders
 from limelight.corpus.remote import fetch_prepared, list_prepared
 from limelight.errors import ConfigError, ModelFileError, StorageError
+from limelight.translator.translate import Translator
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"
 ADDRESS = "s3://bucket/place"
@@ -50,6 +51,12 @@ def test_a_bundle_is_fetched_once_and_is_the_same(store: ObjectStore, monkeypatc
     assert read_files_of(folder) == read_files_of(STORED) and folder.name == "place"
     monkeypatch.setattr(ObjectStore, "fetch", None)
     assert fetch_bundle(ADDRESS) == folder
+
+
+@pytest.mark.slow  # it loads an engine
+def test_a_program_loads_a_translator_from_its_address(store: ObjectStore) -> None:
+    with Translator.load(ADDRESS) as translator:
+        assert translator.translate(["three seven one"])[0].text == "drei sieben eins"
 
 
 def read_files_of(folder: Path) -> dict[str, bytes]:

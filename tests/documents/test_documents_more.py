@@ -99,6 +99,14 @@ def test_half_a_character_in_one_text_leaves_the_others() -> None:
     assert done.data == b'{"a": "Open \\ud800 it", "b": "OPEN"}' and [each.code for each in done.warnings] == ["malformed"]
 
 
+@pytest.mark.parametrize(("stated", "then"), [("en", "de"), ("en_GB", "de"), ("fr", "fr"), ("de", "de")])
+def test_a_file_of_flutter_states_the_language_that_it_is_in_then(stated: str, then: str) -> None:
+    made = json.loads(text_of("json", json.dumps({"@@locale": stated, "hi": "Hello", "@hi": {"description": "to all"}})))
+    assert made == {"@@locale": then, "hi": "HELLO", "@hi": {"description": "to all"}}
+    kept = json.dumps({"@@locale": "en", "hi": "Hello", "menu": {"@@locale": "en"}})
+    assert text_of("json", kept, unchanged) == kept
+
+
 def test_json_keeps_keys_numbers_and_what_is_said_about_a_text() -> None:
     expected = {
         "menu": {"open": "OPEN {{NAME}}", "n": 3, "list": ["ONE TWO", 'Ä "Q"']}, "@open": {"description": "about it"},

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal, get_args
 
+from limelight.addresses.object_store import is_address
 from limelight.bundle import Bundle
+from limelight.bundle.bundle import read
 from limelight.bundle.layout import EXPORT, GLOSSARY
 from limelight.decoding.steps import Specials
 from limelight.engines.ctranslate2 import CTranslate2Engine, computes_in, count_accelerators
@@ -24,6 +27,15 @@ class Engines:
     first: Engine
     spare: Callable[[], Engine] | None
     runs_on: tuple[str, ...]  # for people: what was decided, and why
+
+
+def read_bundle(place: Path | str) -> Bundle:
+    """The bundle of a folder, of a run, or of an address such as s3://models/en-de, from where it is fetched. Its weights are not read."""
+    if isinstance(place, str) and is_address(place):
+        from limelight.bundle.remote import fetch_bundle
+
+        place = fetch_bundle(place)
+    return read(Path(place), weights=False)
 
 
 def open_engines(bundle: Bundle, device: str | None, dtype: str | None, threads: int | None, engine: str | None) -> Engines:

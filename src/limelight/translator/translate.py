@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Never, Self, cast
 
 import limelight.translator.pipeline as pipeline
-from limelight.bundle import BundleSettings, read
+from limelight.bundle import BundleSettings
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import IsOver, never
 from limelight.engines.engine import Engine
@@ -23,7 +23,7 @@ from limelight.text.languages import Direction
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.translator.arguments import Glossaries, Text, check_texts, read_glossary, read_target, refuse_unknown
 from limelight.translator.directions import Directions
-from limelight.translator.loading import load_glossary, open_engines
+from limelight.translator.loading import load_glossary, open_engines, read_bundle
 from limelight.translator.parts import TranslationPlan
 from limelight.translator.pipeline import TranslationOptions
 from limelight.translator.searching import Searcher
@@ -67,12 +67,12 @@ class Translator:
         threads: int | None = None,
         engine: str | None = None,
     ) -> Self:
-        """Open a bundle, or the bundle of a run. With CTranslate2 if it was exported for it, else with torch, unless `engine` says.
+        """Open a bundle, or that of a run, or one at an address. With CTranslate2 if exported for it, else torch, unless `engine` says.
 
         Torch on a CPU in float32 unless asked: in bfloat16 a translation would depend on its batch. There `threads` batches run at
         once, with one thread each. Torch's threads stay as they are in the rest of the process.
         """
-        bundle = read(Path(folder), weights=False)
+        bundle = read_bundle(folder)
         engines = open_engines(bundle, device, dtype, threads, engine)
         translator = cls(engines.first, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer, engines.spare)
         translator.runs_on = engines.runs_on

@@ -3,16 +3,24 @@
 import json
 import re
 
+from limelight.corpus.reading.language_tags import closeness
 from limelight.documents.encodings import Document
+from limelight.documents.splices import Splice
 from limelight.documents.tables.text_tree import DEEPEST, TextNode, find_texts, refuse_depth
-from limelight.documents.units import ExtractionResult
+from limelight.documents.units import ExtractionResult, collect_splices
 from limelight.errors import DataError
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]|[^\s,:"\[\]{}]++', re.DOTALL)  # what nobody ends goes to the end
 
 
 def find_json(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
-    return find_texts(document, read_json(document), lambda node, text: write_json(document, text))
+    root = read_json(document)
+    found = find_texts(document, root, lambda node, text: write_json(document, text))
+    locale = root.child("@@locale")  # of an .arb file, whose name has to say the same
+    if locale is None or not locale.text or closeness(languages[0], locale.text) is None:
+        return found
+    stated = Splice(locale.start, locale.end, (write_json(document, languages[1].replace("-", "_")),))
+    return found._replace(finish=lambda units: [stated, *collect_splices(units)])
 
 
 def write_json(document: Document, text: str) -> str:
