@@ -89,6 +89,13 @@ def test_words_that_stay_in_order_give_the_same_tags(text: str) -> None:
         assert made.text == text and made.protected
 
 
+def test_the_same_is_told_once_for_a_text_of_several_sentences() -> None:
+    made = translate("the <b>cat</b> sat\n\nthe <b>big cat</b> sat\n\nthe dog")
+    assert made.text == "sat <b>cat</b> the\n\nsat <b>cat big</b> the\n\ndog the" and [notice.code for notice in made.warnings] == [
+        "tags_placed"
+    ]
+
+
 def test_capitals_and_accelerators_come_back_too() -> None:
     for text in ("THE <b>BIG CAT</b> SAT ON", "_the <b>cat</b> sat"):
         [made] = translator(InOrder(keeping_words)).translate([text])

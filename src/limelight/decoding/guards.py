@@ -9,7 +9,7 @@ translation that does. Each guard returns a sentence with the figures and withou
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 # A loop of words. What people wrote passes these bounds in 5 of 45,254 translations (docs/translate.md).
 PAIR_TIMES, PAIR_ABOVE = 10, 5  # two words that often, and so much more often than any two of the source
@@ -27,6 +27,9 @@ _RUN = re.compile(rf"(.{{1,{LONGEST_UNIT}}}?)\1{{{RUN_TIMES - 1},}}", re.DOTALL)
 _EDGES = re.compile(r"^[\W_]+|(?<![\W_])[\W_]+$")  # from its beginning, or a long row of signs would be tried from each of them
 _CODE = re.compile(r"[\d!-/:-@\[-`{-~]")  # digits and the signs of ASCII
 _INSIDE = str.maketrans("", "", "'\u2019-\u2010\u2011")  # don't, e-mail
+
+
+HARMLESS: Final = frozenset(("engine", "redecoded", "split", "tags_placed"))  # codes that tell how a translation was made
 
 
 class Notice(NamedTuple):

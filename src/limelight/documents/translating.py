@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from limelight.decoding.guards import Notice
+from limelight.decoding.guards import HARMLESS, Notice
 from limelight.documents.encodings import Document
 from limelight.documents.splices import Splice, apply_splices
 from limelight.documents.units import (
@@ -27,8 +27,6 @@ CHUNK = 512  # texts given at once: enough for full batches, few enough to tell 
 LONGEST = 100_000  # characters of one text; a longer one is left as it is, and said
 # Below it more than four words in ten are expected to be others than a translator would have used (docs/confidence.md).
 UNSURE_BELOW = 0.6
-# These tell how a translation was made, and not that something is wrong with it.
-HARMLESS = frozenset(("engine", "redecoded", "split", "tags_placed"))
 LEAVING = frozenset(("empty", "encoding", "forms", "malformed", "not_given", "structure", "too_long", "wordless"))  # a text as it is
 
 Translate = Callable[[list[str]], Sequence[UnitTranslation]]

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 from limelight.bundle.confidence import multiply_known
-from limelight.decoding.guards import Notice
+from limelight.decoding.guards import HARMLESS, Notice
 from limelight.text.careful import messages
 from limelight.text.careful.protect import find
 from limelight.text.careful.spans import is_bare
@@ -134,9 +134,15 @@ def join_parts(given: str, parts: Sequence[SourceSentence], made: Sequence[Trans
         alternatives=[replace(one, text=lead + one.text + parts[0].after) for one in alternatives],
         degenerate=any(each.degenerate for each in spoken),
         protected=all(each.protected for each in spoken),
-        warnings=[notice for each in noticed for notice in each.warnings],
+        warnings=_join_notices([notice for each in noticed for notice in each.warnings]),
         unedited=multiply_known([each.unedited for each in spoken]),
     )
+
+
+def _join_notices(notices: Sequence[Notice]) -> list[Notice]:
+    """How it was made is told once, and each fault for each sentence that has it."""
+    told = dict.fromkeys((notice, 0 if notice.code in HARMLESS else at) for at, notice in enumerate(notices))
+    return [notice for notice, _ in told]
 
 
 def _present(part: SourceSentence, made: Translation) -> Translation:

@@ -203,7 +203,8 @@ def _content(source: Path) -> bytes:
 
 def _say_warnings(source: Path, warnings: "Sequence[Remark]") -> None:
     """First what has no translation. How one was made is not told: nobody need do anything about it."""
-    from limelight.documents.translating import HARMLESS, LEAVING
+    from limelight.decoding.guards import HARMLESS
+    from limelight.documents.translating import LEAVING
 
     warnings = sorted((each for each in warnings if each.code not in HARMLESS), key=lambda each: each.code not in LEAVING)
     for remark in warnings[:MOST_WARNINGS]:

@@ -77,7 +77,7 @@ def find_tag_places(elements: Sequence[TagElement], letters: Letters, came_from:
 def _place(elements: Sequence[TagElement], low: int, high: int, letters: Letters, came_from: "Floats", solid: Sequence[bool]) -> None:
     """Pairs come first, those that have most; then what has no other, beside them."""
     free = [(low, high)]
-    pairs = [(_taken(one, letters, came_from), one) for one in elements if one.stop > one.begin]
+    pairs = [(_list_shares(one, letters, came_from), one) for one in elements if one.stop > one.begin]
     for taken, one in sorted(pairs, key=lambda pair: -max(pair[0], default=0.0)):
         one.range = _find_run(one, taken, free, letters, came_from, solid)
         free = [part for begin, end in free for part in _cut_out(begin, end, one.range)]
@@ -89,7 +89,7 @@ def _place(elements: Sequence[TagElement], low: int, high: int, letters: Letters
             _place(one.children, at, at, letters, came_from, solid)
 
 
-def _taken(one: TagElement, letters: Letters, came_from: "Floats") -> list[float]:
+def _list_shares(one: TagElement, letters: Letters, came_from: "Floats") -> list[float]:
     """What each word took from between the tags."""
     inside = [_share(one.begin, one.stop, *piece) for piece in letters]
     return [sum(share * part for share, part in zip(inside, word, strict=True)) for word in came_from.tolist()]
