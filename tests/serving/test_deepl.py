@@ -1,6 +1,8 @@
 """The DeepL-compatible API: what its clients send and expect, and nothing left out in silence."""
 
+import io
 import time
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -251,6 +253,24 @@ def test_the_key_is_asked_for_and_usage_counts_what_was_translated(translator: T
         assert usage == {"character_count": 10, "character_limit": 12}
         assert server.client.post("/v2/translate", json=fields, headers=header).status_code == 456
         assert server.client.get("/v2/usage", headers=header).json()["character_count"] == 10
+
+
+def test_a_packed_document_costs_the_characters_in_it(translator: Translator, tmp_path: Path) -> None:
+    path, file = tmp_path / "keys.toml", io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("a.xhtml", f"<html><body>{'<p>seven seven</p>' * 400}</body></html>")
+    assert len(file.getvalue()) < 1000
+    keys = [Keys.add_key(path, str(granted), characters_per_month=granted, characters_per_minute=600) for granted in (1000, 10_000)]
+    poor, rich = ({"Authorization": f"DeepL-Auth-Key {key}"} for key in keys)
+    sent: dict[str, Any] = {"data": {"source_lang": "EN", "target_lang": "DE"}, "files": {"file": ("a.epub", file.getvalue())}}
+    with serving(labelled(translator, ("en", "de")), keys=path) as server:
+        assert server.client.post("/v2/document", headers=poor, **sent).status_code == 456
+        assert server.client.get("/v2/usage", headers=poor).json()["character_count"] == 0
+        made = server.client.post("/v2/document", headers=rich, **sent).json()
+        told = server.client.post(f"/v2/document/{made['document_id']}", json={"document_key": made["document_key"]}, headers=rich).json()
+        used = server.client.get("/v2/usage", headers=rich).json()["character_count"]
+        assert told["billed_characters"] == used == 400 * len("seven seven")
+        assert server.client.post("/v2/document", headers=rich, **sent).status_code == 429
 
 
 def test_who_may_ask_no_more_has_no_language_detected_either(

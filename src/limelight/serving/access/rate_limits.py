@@ -6,8 +6,9 @@ larger than the bucket waits until it is empty and then fills it beyond the brim
     LeakyBucket, 60 a minute:  60 at once, then one a second;  one of 120, then nothing for a minute
 """
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from limelight.serving.refusals import QuotaExceeded, TooMany
 
 MINUTE = 60.0
 STRANGERS = 10_000  # addresses that are remembered
+LONGEST_WAIT = 30.0  # seconds of a thread for the event loop, which answers at once unless it has ended
 STRANGER_REQUESTS = 60  # of one address in a minute
 
 
@@ -89,28 +91,59 @@ class Caller:
 
     def __init__(self, account: UsageAccount, key: Key | None, now: Callable[[], float], day: Callable[[], date]) -> None:
         self._account, self._key, self._now, self._day = account, key, now, day
-        self._month, self._spent = "", 0
+        self._month, self._spent, self._ended = "", 0, False
         self._held: int | None = None if key is None or key.characters_per_month is None else 0
 
     @property
     def name(self) -> str:
         return self._account.name
 
+    @property
+    def spent(self) -> int:
+        """Characters, of this request."""
+        return self._spent
+
     def spend(self, characters: int, texts: int = 1) -> None:
         """Before the work begins: all of it is granted, or nothing is taken and the request is refused."""
-        account, now = self._account, self._now()
-        account.turn(self._day())
-        if self._month not in ("", account.month):  # what it spent before is of the month before
-            self._spent, self._held = 0, None if self._held is None else 0
-        key = self._key
+        account, key, now = self._account, self._key, self._now()
+        self._turn()
         if key is not None:
             _check_quota(account.characters + characters, key.characters_per_month)
             _check_rate(account.requests_bucket, texts, key.requests_per_minute, "", now)
             _check_rate(account.characters_bucket, characters, key.characters_per_minute, " characters", now)
             if key.requests_per_minute is not None:
                 account.requests_bucket.take(texts)
-            if key.characters_per_minute is not None:
-                account.characters_bucket.take(characters)
+        self._take(characters)
+
+    def spend_rest(self, paid: int) -> Callable[[Sequence[str]], None]:
+        """For the thread of a document, which hears its texts: one that is packed can have more characters than bytes, which were paid for.
+
+        The quota has to hold the rest. The rate lets it pass, since the request was let in, and those after it wait for longer.
+        """
+        loop = asyncio.get_running_loop()
+
+        async def take(characters: int) -> None:
+            if self._ended:  # nobody waits for it any more
+                return
+            self._turn()
+            _check_quota(self._account.characters + characters, None if self._key is None else self._key.characters_per_month)
+            self._take(characters)
+
+        def admit(texts: Sequence[str]) -> None:
+            if (rest := sum(map(len, texts)) - paid) > 0:
+                asyncio.run_coroutine_threadsafe(take(rest), loop).result(LONGEST_WAIT)
+
+        return admit
+
+    def _turn(self) -> None:
+        self._account.turn(self._day())
+        if self._month not in ("", self._account.month):  # what it spent before is of the month before
+            self._spent, self._held = 0, None if self._held is None else 0
+
+    def _take(self, characters: int) -> None:
+        account, key = self._account, self._key
+        if key is not None and key.characters_per_minute is not None:
+            account.characters_bucket.take(characters)
         account.characters += characters
         self._month, self._spent = account.month, self._spent + characters
         if self._held is not None:
@@ -149,7 +182,7 @@ class Caller:
         """At the end, whatever it was: what was not confirmed is told with the rest, and so is what comes from now on."""
         if self._held is not None and self._month == self._account.month:
             self._account.held -= self._held
-        self._held = None
+        self._held, self._ended = None, True
 
     def give_back(self) -> None:
         """The quota is for translations, and none came of it. The rate is for asking, and stays spent."""

@@ -127,7 +127,7 @@ class FileTranslator:
     """A whole file is translated for one request.
 
     A file costs as many characters as it has bytes, and as many requests as texts of the largest size would. It is paid for when this is
-    made: already to detect its language is work.
+    made: already to detect its language is work. What is packed in it costs the rest when it is found.
     """
 
     def __init__(self, service: Service, request: Request, caller: Caller, name: str, data: bytes) -> None:
@@ -146,4 +146,5 @@ class FileTranslator:
         note(self.request, model=served.id)
         memory = memory or usual_memory(self.service.settings, served)
         options = TranslateOptions(served, glossary=glossary, memory=memory, check=check, caller=self.caller.name)
-        return (await while_connected(self.request, self.service.document(self.data, self.kind, options))).data
+        rest = self.caller.spend_rest(len(self.data))
+        return (await while_connected(self.request, self.service.document(self.data, self.kind, options, rest))).data

@@ -178,9 +178,9 @@ class Service:
             raise Busy("as many corrections are kept here as may be", "The operator can keep them for fewer days: --keep-days.")
         return number
 
-    async def document(self, data: bytes, kind: DocumentKind, options: TranslateOptions) -> TranslatedDocument:
+    async def document(self, data: bytes, kind: DocumentKind, options: TranslateOptions, admit: Admit | None = None) -> TranslatedDocument:
         """A whole document. Its texts share the queue with everybody else's; `Busy` when too many documents are under way."""
-        return await self.finish_document(data, kind, options, lambda done: done)
+        return await self.finish_document(data, kind, options, lambda done: done, admit)
 
     async def finish_document(
         self,

@@ -60,9 +60,11 @@ class ReviewRoutes:
         )
         facts = {"model": served.id, "source": served.source, "target": served.target}
         terms = served.translator.glossary if glossary is None else glossary
+        spend_rest = caller.spend_rest(len(data))
 
         def admit(sources: Sequence[str]) -> None:
             _check_count(len(sources))
+            spend_rest(sources)
             check_terms(asked.glossary, sum(map(len, sources)), limits.glossary_work)
 
         def answer(done: TranslatedDocument) -> Response:

@@ -139,7 +139,7 @@ class DeepLRoutes:
         if source is None:
             [source] = await self._detect([await asyncio.to_thread(sample_of, data)], target)
         made = await file.translate(tell(self.known.find_model(source, target), formality), glossary)
-        key = self.uploads.keep(made, name, caller.name, characters=len(data))
+        key = self.uploads.keep(made, name, caller.name, characters=caller.spent)
         asyncio.get_running_loop().call_later(SECONDS + 1, self.uploads.forget_old)
         kept = self.uploads.find(key, caller.name)
         assert kept is not None, "it was put there just now"
