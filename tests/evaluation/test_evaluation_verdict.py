@@ -97,6 +97,14 @@ def test_of_lists_of_words_chrf_alone_judges() -> None:
     assert found is not None and found.use is Use.GOOD and "BLEU" not in found.because
 
 
+@pytest.mark.parametrize(("language", "text", "judged"), [("th", "ฉันเห็นบ้านหลังใหญ่", False), ("de", "Ich sehe ein großes Haus", True)])
+def test_a_bleu_by_characters_judges_nothing(language: str, text: str, judged: bool) -> None:
+    scored = evaluate([text] * 40, [[text] * 40], language=language)
+    evidence = evidence_of(scored, language)
+    assert "BLEU" in {score.name for score in scored.scores} and evidence.chrf is not None
+    assert (evidence.bleu is not None) == judged
+
+
 def test_a_character_of_chinese_says_more_than_a_letter() -> None:
     chrf, bleu = LEAST[Use.GOOD][0] * DENSE_SHARE, 40.0
     assert verdict(chrf, bleu, language="zh").use is Use.GOOD and verdict(chrf, bleu, language="de").use is not Use.GOOD

@@ -133,8 +133,10 @@ def evidence_of(evaluation: Evaluation, language: str | None = None, confidence_
 
 
 def bounds(scores: Sequence[MetricScore], notes: Sequence[str]) -> tuple[Bound | None, Bound | None]:
+    """Of chrF and of BLEU, where it counts words: sequences of four characters agree far more often."""
     named = {score.name: score for score in scores}
-    return Bound.of(named.get("chrF2")), None if NO_BLEU in notes else Bound.of(named.get("BLEU"))
+    by_words = NO_BLEU not in notes and not any("tok:char" in score.signature.split("|") for score in scores)
+    return Bound.of(named.get("chrF2")), Bound.of(named.get("BLEU")) if by_words else None
 
 
 def least_chrf(use: Use, language: str | None) -> float:
