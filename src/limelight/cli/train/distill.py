@@ -102,7 +102,7 @@ def _ask_teachers(folders: Sequence[Path], text: str, references: str | None, nb
 
 
 def _leave_noise(given: dict[str, Any]) -> list[str]:
-    """Training makes no noise of its own, whoever translated: marks and terms alone, which are in both sides, are learnt as always."""
+    """Training makes no noise of its own, whoever translated: marks, terms and names alone, which both sides have, are learnt as always."""
     from limelight.training.recipe.teacher import NOISE
 
     return [] if given["no_augment"] else [f"batch.augment.{kind}=0" for kind in (*NOISE, "merged")]
