@@ -147,7 +147,8 @@ STOREYS = {
         "translate",
     ),
     "text": (
-        "languages normalize pair_checks patterns pieces sentence_ends",
+        "languages normalize patterns sentence_ends",
+        "pair_checks pieces",
         "careful identify language_names",
         "segment",
     ),

@@ -90,6 +90,16 @@ def test_a_set_is_scored_in_the_direction_of_its_files_or_the_one_that_was_asked
         done = run("evaluate", multi, *files, *usual, *options)
         assert done.code == 0, done.err
         assert (json.loads(done.out)["scores"][0]["value"] == 100) is perfect
+    for source, target in (("eng", "fra"), ("eng_Latn", "fr_CA")):
+        others = [(tmp_path / f"set.{code}", path) for code, path in zip((source, target), files, strict=True)]
+        for other, path in others:
+            other.write_bytes(path.read_bytes())
+        done = run("evaluate", multi, *(other for other, _ in others), *usual)
+        assert done.code == 0 and json.loads(done.out)["languages"] == ["en", "fr"], done.err
+        assert json.loads(done.out)["scores"][0]["value"] == 100
+    (tmp_path / "set.it").write_bytes(files[1].read_bytes())
+    untaught = run("evaluate", multi, tmp_path / "set.eng", tmp_path / "set.it", *usual)
+    assert untaught.code == 65 and "from eng to it by its names, and the translator was taught" in untaught.err
     refused = run("evaluate", *files, "--tag", "ui", "--from", "en")
     assert refused.code == 2 and "--tag is for translating" in refused.err and "--from is for translating" in refused.err
 

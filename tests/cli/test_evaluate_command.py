@@ -193,6 +193,12 @@ def test_translations_that_cannot_be_saved_are_not_made(files: Files, tmp_path: 
     outcome = here(BUNDLE, files.source, files.reference, "--save", folder)
     assert outcome.code == 2 and outcome.out == ""
     assert f"--save {folder} is a folder; name a file" in outcome.err
+    other = tmp_path / "other.de"
+    other.write_bytes(Path(files.reference).read_bytes())
+    outcome = here(BUNDLE, files.source, files.reference, "--compare", other, "--save", other, "--split", "valid")
+    assert outcome.code == 2 and "--split is for a prepared corpus" in outcome.err
+    outcome = here(BUNDLE, files.source, files.reference, "--compare", other, "--save", other)
+    assert outcome.code == 2 and f"--save {other} is one of the files that are read" in outcome.err
     assert "%" not in outcome.err and list(folder.iterdir()) == []
 
 

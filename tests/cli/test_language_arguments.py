@@ -87,3 +87,11 @@ def test_other_held_out_files_are_one_for_each_pair():
 
 def test_one_pair_has_its_sets_as_they_are_given():
     assert asked("a.en", "a.de", valid=["dev.x", "dev.y"]).held_out.valid == ("dev.x", "dev.y")
+
+
+def test_each_pair_gets_the_file_that_is_nearest_to_its_language():
+    settings = asked(pair=["en-pt=a.tsv", "en-pt-BR=b.tsv"], valid=["v.en", "v.pt-BR", "v.pt"])
+    assert settings.held_out.valid == ("v.en", "v.pt")
+    assert [(each.languages, tuple(each.paths)) for each in settings.held_out.pairs] == [(("en", "pt-BR"), ("v.en", "v.pt-BR"))]
+    with pytest.raises(ConfigError, match=r"--valid: v\.it belong to no pair of languages"):
+        asked(pair=["en-pt=a.tsv", "en-de=b.tsv"], valid=["v.en", "v.pt", "v.it"])

@@ -76,6 +76,19 @@ def test_a_file_is_deleted_by_its_name_and_of_one_pair_if_that_is_said(url: str)
 
 
 @pytest.mark.slow
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path, url: str) -> None:
+    for folder, word in (("app1", "one"), ("app2", "two")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "django.po").write_text(PO.replace("three seven", word), "utf-8")
+    files = [tmp_path / folder / "django.po" for folder in ("app1", "app2")]
+    pair = ("--from", "en", "--to", "de")
+    assert [row["origin"] for row in told("add", url, *files, *pair)] == ["app1/django.po", "app2/django.po"]
+    assert told("delete", url, files[0]) == [{"origin": "app1/django.po", "deleted": 1}]
+    assert [row["origin"] for row in told("list", url)] == ["app2/django.po"]
+    assert told("delete", url, "django.po")[0]["deleted"] == 0
+
+
+@pytest.mark.slow
 def test_a_document_takes_from_the_memory_what_is_there(tmp_path: Path, url: str) -> None:
     store = open_store(url)
     list(store.memory.add(("en", "de"), [("one", "EINS AUS DEM SPEICHER"), ("two <b>three</b>", "ohne Marken")]))

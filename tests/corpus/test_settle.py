@@ -348,6 +348,7 @@ def test_tallies_can_be_added_in_any_order_and_grouping(rows: list[Row]) -> None
 
 def test_a_tally_counts_lengths_words_and_characters_of_what_is_kept() -> None:
     rows = [Row("ab cd", "ü" * 10), Row("x" * 400, "one two three"), Row("gone", "gone", reason=Reason.MARKUP)]
+    assert settled([Row("一只大猫睡", "ab")], wanted()).tally["words"] == {"source": 3, "target": 1}
     tally = settled(rows, wanted()).tally
     assert tally["words"] == {"source": 3, "target": 4}
     assert tally["characters"] == {"source": 405, "target": 23}

@@ -1,9 +1,13 @@
 """What is known of languages: the scripts are ones that regular expressions know, and regions do not matter."""
 
+import re
+
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from limelight.text.languages import _WRITTEN_IN, SCRIPTS, base, density, scripts_of
+from limelight.text.languages import _WRITTEN_IN, SCRIPTS, UNSPACED, UNSPACED_LETTER, base, count_words, density, scripts_of
 
 # A few words in each script, to see that its name means what we think.
 WRITTEN = {
@@ -74,3 +78,20 @@ def test_of_an_unknown_language_nothing_is_said() -> None:
 def test_dense_scripts_need_fewer_characters() -> None:
     assert density("en") == density("de") == density("ru") == 1
     assert density("zh") == density("zh-Hans") < density("ja") < density("ko") < density("he") < density("ar") < 1
+
+
+@pytest.mark.parametrize(("text", "words"), [("a big cat", 3), ("eine große Katze", 3), ("一只大猫", 3), ("ฉันเห็นบ้าน", 6), ("큰 고양이", 2)])
+def test_words_are_counted_where_no_blanks_part_them_too(text: str, words: int) -> None:
+    assert count_words(text) == words
+
+
+@pytest.mark.parametrize("script", sorted(WRITTEN))
+def test_letters_of_scripts_without_blanks_are_told_by_their_number(script: str) -> None:
+    text = WRITTEN[script]
+    found = len(re.findall(UNSPACED_LETTER, text))
+    assert found == (len(text) if script in {*UNSPACED, "Hiragana", "Katakana"} else 0)
+    assert (
+        pl.Series([text]).str.count_matches(UNSPACED_LETTER)[0]
+        == found
+        == pc.count_substring_regex(pa.array([text]), UNSPACED_LETTER)[0].as_py()
+    )

@@ -28,6 +28,8 @@ def test_text_by_text_as_by_columns(one: str, other: str) -> None:
         ("Open the file now", "open The File now!", True),
         ("Open the file now", "Datei jetzt öffnen", False),
         ("Café au lait noir", "cafe au lait noir", True),
+        ("窓を閉めてください、寒いです。", "窓を閉めてください、寒いです", True),
+        ("東京都千代田区", "東京都千代田区", False),
     ],
 )
 def test_a_copy_is_seen_whatever_its_case_and_accents(source: str, target: str, copied: bool) -> None:

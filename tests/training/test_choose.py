@@ -23,6 +23,7 @@ from limelight.model.config import ModelConfig
 from limelight.planning.cost.size import parameters
 from limelight.planning.shortfall import NOT_ENOUGH
 from limelight.planning.sizing_rules import BATCH, LEAST_BATCH, LEAST_STEPS, LEAST_TRAINING, peak_rate
+from limelight.runtime import count_threads
 from limelight.training.config import FineTuning, Inherited, OptimizerSettings, Recipe
 from limelight.training.recipe import calibrate as calibrate_file
 from limelight.training.recipe import choose
@@ -451,3 +452,14 @@ def test_more_time_or_steps_make_the_same_run_longer(prepared: PreparedCorpus, t
     assert extend_recipe(recipe, TrainRequest(data=recipe.data)) == recipe
     assert extend_recipe(recipe, TrainRequest(data=recipe.data, steps=50)).schedule.steps == 50
     assert extend_recipe(recipe, TrainRequest(data=recipe.data, budget_seconds=90.0)).budget_seconds == 90
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_run_that_goes_on_takes_the_device_and_the_threads_that_are_asked_for(prepared: PreparedCorpus, tmp_path: Path) -> None:
+    recipe, _ = asked(prepared, tmp_path, steps=30)
+    was, told = recipe.changed(machine=recipe.machine.changed(threads=4096, device="cuda", precision="float32")), list[RunChoice]()
+    moved = extend_recipe(was, TrainRequest(data=recipe.data, threads=1, device="cpu"), told.append).machine
+    assert (moved.threads, moved.device) == (1, "cpu") and [each.name for each in told] == ["device", "threads"]
+    assert extend_recipe(was, TrainRequest(data=recipe.data)).machine.threads == count_threads().value  # the machine has no 4,096
+    with pytest.raises(ConfigError, match="this run computes in float32"):
+        extend_recipe(was, TrainRequest(data=recipe.data, precision="masters"))

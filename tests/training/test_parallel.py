@@ -75,6 +75,16 @@ def test_how_processes_share_a_run_may_change_when_it_goes_on_and_its_numbers_ma
     assert one.fingerprint() != TrainRequest(data=None, recipe=recipe(precision="float32")).fingerprint()
 
 
+def test_any_seed_of_a_recipe_gives_each_process_its_own_numbers() -> None:
+    before = torch.get_rng_state()
+    drawn = set()
+    for rank in (0, 1):
+        train_state.seed_rank(2**63 - 1, 7, rank)
+        drawn.add(float(torch.rand(1)))
+    torch.set_rng_state(before)
+    assert len(drawn) == 2
+
+
 def test_who_computes_parts_of_the_same_products_gets_no_random_numbers_of_its_own_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many processes as before, but cut in another way: each process's own state would drop other elements in each part."""
     seeded = list[int]()

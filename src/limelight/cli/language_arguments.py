@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from limelight.corpus.reading.finding import LINES, format_of
-from limelight.corpus.reading.language_tags import closeness, guess_languages
+from limelight.corpus.reading.language_tags import closeness, find_nearest, guess_languages
 from limelight.errors import ConfigError
 from limelight.text.language_names import standard
 from limelight.text.pieces.tags import explain_bad_name
@@ -121,12 +121,14 @@ def _match_by_language(split: str, paths: Sequence[str], pairs: Sequence[tuple[s
             codes |= {paths[0]: guessed[0], path: guessed[1]}
     found = {}
     for pair in pairs:
-        files = [next((path for path, code in codes.items() if closeness(side, code) is not None), None) for side in pair]
-        if None not in files:
-            found[pair] = [path for path in files if path is not None]
+        sides = [find_nearest((side,), [(code,) for code in codes.values()]) for side in pair]
+        if None not in sides:
+            found[pair] = [next(path for path, code in codes.items() if (code,) == side) for side in sides]
     if len(codes) < len(paths) or not found:
         raise ConfigError(
             f"--{split}: the languages of these files cannot be told from their names; name them alike but for the language, such as "
             f"{split}.{pairs[0][0]} {split}.{pairs[0][1]}"
         )
+    if unused := [path for path in paths if all(path not in files for files in found.values())]:
+        raise ConfigError(f"--{split}: {', '.join(unused)} belong to no pair of languages that is trained on; leave them out")
     return found

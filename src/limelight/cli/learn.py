@@ -237,7 +237,9 @@ def _export(folder: Path, url: str, place: Path) -> Told:
 def _train(folder: Path, run: Path, plan: "LearningPlan", asked: dict[str, Any]) -> "TrainResult":
     from limelight.learning.attempt import HELD, REPLAY, TAUGHT
     from limelight.training.recipe.replay import OldText
+    from limelight.training.recipe.request import OtherRunError
 
+    folder, run = folder.resolve(), run.resolve()  # the same attempt, from wherever it is gone on with
     source, target = asked["languages"]
     steps = any(each.startswith("schedule.steps=") for each in asked["inputs"])
     given: dict[str, Any] = {name: each.default for name, each in inspect.signature(train).parameters.items()}
@@ -247,7 +249,11 @@ def _train(folder: Path, run: Path, plan: "LearningPlan", asked: dict[str, Any])
     given |= {"budget": None if steps else f"{plan.minutes * 60:.1f}s"}
     given["inputs"] = [str(run.parent / TAUGHT), "data.held_out.largest_share=0.15", *asked["inputs"]]
     request, _ = read_request(given)
-    return watch_training(request, run, None, asked["plain"], asked["quiet"] or asked["as_json"], time.monotonic())
+    try:
+        return watch_training(request, run, None, asked["plain"], asked["quiet"] or asked["as_json"], time.monotonic())
+    except OtherRunError as error:
+        told = "the attempt that was begun was asked for other things; go on with the same command, or begin anew with --again:"
+        raise ConfigError(told, error.problems) from None
 
 
 def _judge(folder: Path, plan: "LearningPlan", old: "TestSet | None", given: dict[str, Any]) -> Told:

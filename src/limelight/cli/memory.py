@@ -50,24 +50,26 @@ def memory(
     opened = open_named_store(store, create=action == Action.add)
     try:
         if action == Action.add:
-            _tell([_add(opened, pair, *found) for found in texts], as_json)
+            for found in texts:
+                _tell([_add(opened, pair, *found)], as_json)
         elif action == Action.find:
-            found = [{"score": round(each.score, 4), "source": each.source, "target": each.target, "origin": each.origin}
+            alike = [{"score": round(each.score, 4), "source": each.source, "target": each.target, "origin": each.origin}
                      for text in words for each in opened.memory.find(pair, text)]  # fmt: skip
-            _tell(found, as_json)
-            if not found:
+            _tell(alike, as_json)
+            if not alike:
                 from limelight.store.memory import LEAST
 
                 held = Counter[str]()
                 for name, _, segments in opened.memory.list_origins():
                     held[name.replace(">", " to ")] += segments
-                known = ", ".join(f"{group_digits(held[name])} segments from {name}" for name in sorted(held)) or "no segment at all"
-                typer.echo(f"nothing from {source} to {target} is at least {LEAST:.0%} alike; the memory has {known}", err=True)
+                there = ", ".join(f"{group_digits(held[name])} segments from {name}" for name in sorted(held)) or "no segment at all"
+                typer.echo(f"nothing from {source} to {target} is at least {LEAST:.0%} alike; the memory has {there}", err=True)
         elif action == Action.list:
             _tell([dict(zip(("pair", "origin", "segments"), row, strict=True)) for row in opened.memory.list_origins()
                    if not all(pair) or row[0] == ">".join(pair)], as_json)  # fmt: skip
         else:
-            names = [Path(word).name for word in words]
+            known = {origin for _, origin, _ in opened.memory.list_origins()}
+            names = [_find_origin(word, known) for word in words]
             chosen = pair if all(pair) else None
             deleted = opened.memory.delete(names, chosen)
             _tell([{"origin": name, "deleted": count} for name, count in zip(names, deleted, strict=True)], as_json)
@@ -104,7 +106,23 @@ def _find_files(paths: list[str], pair: tuple[str, str]) -> list[tuple[str, Iter
                 else:
                     yield source, target
 
-    return [(Path(part.paths[0]).name, rows_of(part, left_out), left_out) for part in find(paths, pair) for left_out in [Counter[str]()]]
+    parts, left_out = find(paths, pair), Counter[str]
+    origins = _name_origins([part.paths[0] for part in parts])
+    return [(origin, rows_of(part, counts := left_out()), counts) for origin, part in zip(origins, parts, strict=True)]
+
+
+def _name_origins(paths: Sequence[str]) -> list[str]:
+    """The name of each file, with as many of its folders as tell it from the others: app1/django.po."""
+    parts = [Path(path).parts for path in paths]
+    ends = Counter(own[-length:] for own in set(parts) for length in range(1, len(own) + 1))
+    return ["/".join(next(own[-length:] for length in range(1, len(own) + 1) if ends[own[-length:]] == 1)) for own in parts]
+
+
+def _find_origin(word: str, known: set[str]) -> str:
+    """The name that the memory has for a file: with as many of its folders as it knows."""
+    parts = Path(word).parts
+    ends = ["/".join(parts[begin:]) for begin in range(len(parts))]
+    return next((end for end in [word, *ends] if end in known), Path(word).name)
 
 
 def _add(

@@ -12,7 +12,7 @@ from limelight.corpus.manifest import NAME as MANIFEST
 from limelight.corpus.manifest import Split
 from limelight.corpus.reading.drift import describe_drift
 from limelight.corpus.reading.finding import holds_lines
-from limelight.corpus.reading.language_tags import closeness, is_language
+from limelight.corpus.reading.language_tags import find_nearest, is_language
 from limelight.corpus.reading.lines import read_strings
 from limelight.corpus.reading.raw import RowFault
 from limelight.corpus.reading.streams import without_packing
@@ -150,12 +150,11 @@ def read_split(folder: Path, split: Split, wanted: tuple[str | None, str | None]
 
     prepared = PreparedCorpus.open(folder)
     pairs, known = prepared.split(split), prepared.manifest
-    asked = [each for each in known.directions if all(a is None or closeness(a, b) is not None for a, b in zip(wanted, each, strict=True))]
-    if not asked:
+    first = [known.languages] if known.languages in known.directions else []
+    if (direction := find_nearest(wanted, [*first, *known.directions])) is None:
         raise ConfigError(
             f"{folder} has {known.described}, and nothing from {wanted[0] or 'any language'} to {wanted[1] or 'any language'}"
         )
-    direction = known.languages if known.languages in asked else asked[0]
     stored = direction if direction in known.stored else direction[::-1]
     rows = pairs.list_samples(stored)
     if not len(rows):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from limelight.bundle.confidence import Calibration
-from limelight.corpus.reading.language_tags import closeness, guess_languages
+from limelight.corpus.reading.language_tags import closeness, find_nearest, guess_languages
 from limelight.decoding.config import SearchSettings
 from limelight.errors import DataError
 from limelight.evaluation.config import InferenceOptions, Speed
@@ -84,13 +84,18 @@ def translate_set(
 
 
 def _aim(translator: Translator, guess: Direction | None, running: InferenceOptions) -> Translator:
-    """The translator in the direction that was asked for, or else in that of the text, if it was taught it by these codes."""
-    tags = running.tags or ()
+    """The translator in the direction that was asked for, or else in that of the text: of those that it was taught the nearest one."""
+    tags, asked = running.tags or (), (running.target, running.source)
     if translator.settings.tags is None:  # the target is then for BLEU alone
         return translator.towards(None, running.source, tags)
-    if guess is not None and not (running.target or running.source) and guess in translator.directions:
-        return translator.towards(guess[1], guess[0], tags)
-    return translator.towards(running.target, running.source, tags)
+    if guess is None or any(asked):
+        return translator.towards(*asked, tags)
+    if (nearest := find_nearest(guess, translator.directions)) is None:
+        taught = ", ".join(f"{source} to {target}" for source, target in translator.directions)
+        raise DataError(
+            f"the set goes from {guess[0]} to {guess[1]} by its names, and the translator was taught {taught}: give --from and --to"
+        )
+    return translator.towards(nearest[1], nearest[0], tags)
 
 
 def _refuse_swapped(paths: tuple[str, str] | None, languages: tuple[str, str]) -> None:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Final
 
 from limelight.text import patterns
+from limelight.text.languages import UNSPACED_LETTER
 
 REPEATED_WORDS = 12  # shorter text repeats by chance
 REPEATED_TIMES = 4  # "%s, %s, %s and %s" is no fault
@@ -15,6 +16,8 @@ _PLACEHOLDER: Final = re.compile(patterns.PLACEHOLDER)
 _MESSAGE_FORMAT: Final = re.compile(patterns.MESSAGE_FORMAT)
 _NUMBER: Final = re.compile(patterns.NUMBER)
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
+_UNSPACED: Final = re.compile(UNSPACED_LETTER)
+LETTERS_FOR_A_WORD = 3  # where no blanks part words, to call a text a copy: the names of places are the same in Chinese and Japanese
 
 
 @cache
@@ -44,12 +47,13 @@ def placeholders_differ(source: str, target: str) -> bool:
 
 
 def is_copied(source: str, target: str, words: int) -> bool:
-    """The same letters in the same order, in a text of at least `words` words with letters."""
+    """The same letters in the same order, in a text of at least `words` words with letters, or so long where no blanks part them."""
     if abs(len(source) - len(target)) > 4 + len(source) // 8:
         return False
     if source[:2].lower() != target[:2].lower() and source[-2:].lower() != target[-2:].lower():
         return False
     spoken = source.count(" ") >= words - 1 and len(_LETTERS.findall(source)) >= words
+    spoken = spoken or (not source.isascii() and len(_UNSPACED.findall(source)) >= LETTERS_FOR_A_WORD * words)
     return spoken and _loosen(source) == _loosen(target)
 
 

@@ -10,6 +10,7 @@ from limelight.addresses.object_store import is_address
 from limelight.bundle import Bundle
 from limelight.bundle.bundle import read
 from limelight.bundle.layout import EXPORT, GLOSSARY
+from limelight.bundle.remote import fetch_bundle
 from limelight.decoding.steps import Specials
 from limelight.engines.ctranslate2 import CTranslate2Engine, computes_in, count_accelerators
 from limelight.engines.engine import Engine
@@ -32,8 +33,6 @@ class Engines:
 def read_bundle(place: Path | str) -> Bundle:
     """The bundle of a folder, of a run, or of an address such as s3://models/en-de, from where it is fetched. Its weights are not read."""
     if isinstance(place, str) and is_address(place):
-        from limelight.bundle.remote import fetch_bundle
-
         place = fetch_bundle(place)
     return read(Path(place), weights=False)
 

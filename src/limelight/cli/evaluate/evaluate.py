@@ -85,8 +85,8 @@ def evaluate(
     settings = _settings(metrics, tokenize, lowercase, resamples, seed, worst)
     judge = _comet(comet, comet_model)
     inputs = read_inputs(targets or [], reference or [], source, compare, split.value, (source_language, target_language))
-    _refuse_unused(inputs, save, running, calibrate)
-    named = [*(targets or []), *(reference or []), *([source] if source else [])]
+    _refuse_unused(inputs, save, running, calibrate, split)
+    named = [*(targets or []), *(reference or []), *filter(None, (source, compare))]
     if save is not None and save.is_file() and any(Path(each).is_file() and save.samefile(each) for each in named):
         raise ConfigError(f"--save {save} is one of the files that are read, which would be gone; name another")
     with Screen(plain, quiet or json_wanted) as screen:
@@ -219,10 +219,12 @@ def _comet(python: Path | None, model: str | None) -> "CometSettings | None":
     return CometSettings(python=python) if model is None else CometSettings(python=python, model=model)
 
 
-def _refuse_unused(inputs: "EvaluationInputs", save: Path | None, running: "InferenceOptions", calibrate: bool) -> None:
+def _refuse_unused(inputs: "EvaluationInputs", save: Path | None, running: "InferenceOptions", calibrate: bool, split: SplitName) -> None:
     """An option without effect is a misunderstanding, and a file that cannot be written is better known before the work."""
     translators = [system for system in (inputs.system, inputs.other) if system and system.folder]
     problems = []
+    if split is not SplitName.test and inputs.direction is None:
+        problems.append("--split is for a prepared corpus, and files are named here")
     if save is not None and not inputs.system.folder:
         problems.append("--save writes translations that are made here, and these exist")
     elif save is not None and not save.absolute().parent.is_dir():

@@ -49,6 +49,7 @@ def describe(report: EvaluationReport) -> list[str]:
     evaluation, settings = report.evaluation, report.settings
     references = "1 reference" if evaluation.references == 1 else f"{evaluation.references} references"
     counted = f"{group_digits(evaluation.sentences)} sentences, {references}"
+    counted += "" if report.translated is None else f", {' to '.join(report.translated.languages)}"
     verdict = _verdict(report)
     said = [] if verdict is None else [f"{verdict.headline}.", verdict.because, ""]
     lines = [f"{_sanitize(report.inputs.system.name)}: {counted}", *said, *_scores(evaluation.scores, settings)]
@@ -107,10 +108,12 @@ def _one(evaluation: "Evaluation", made: "TranslatedSet | None") -> dict[str, An
         "degenerate": evaluation.degenerate,
         "worst": [asdict(sentence) for sentence in evaluation.worst],
         "notes": evaluation.notes,
+        "languages": None,
         "speed": None,
         "warnings": None,
     }
     if made is not None:
+        values["languages"] = list(made.languages)
         values["speed"] = {
             **asdict(made.speed),
             "sentences_per_second": made.speed.sentences_per_second,

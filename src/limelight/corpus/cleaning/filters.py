@@ -11,9 +11,9 @@ import polars as pl
 from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.config import FilterSettings
 from limelight.text import patterns
-from limelight.text.languages import density, scripts_of
+from limelight.text.languages import UNSPACED_LETTER, density, scripts_of
 from limelight.text.normalize import where
-from limelight.text.pair_checks import REPEATED_WORDS, has_repeats
+from limelight.text.pair_checks import LETTERS_FOR_A_WORD, REPEATED_WORDS, has_repeats
 
 Languages = tuple[str, str]
 Filter = Callable[[pl.Series, pl.Series], pl.Series]
@@ -72,7 +72,7 @@ def loose_key(text: pl.Series) -> pl.Series:
 
 
 def is_copied(source: pl.Series, target: pl.Series, words: int) -> pl.Series:
-    """The same letters in the same order, in a text of at least `words` words with letters."""
+    """As `text.pair_checks.is_copied` says of one pair."""
 
     def same_ends(s: pl.Series, t: pl.Series) -> pl.Series:  # a cheap look that most pairs do not pass
         heads = s.str.head(2).str.to_lowercase() == t.str.head(2).str.to_lowercase()
@@ -80,6 +80,7 @@ def is_copied(source: pl.Series, target: pl.Series, words: int) -> pl.Series:
 
     def same(s: pl.Series, t: pl.Series) -> pl.Series:
         spoken = (s.str.count_matches(" ", literal=True) >= words - 1) & (s.str.count_matches(r"\p{L}+") >= words)
+        spoken |= s.str.count_matches(UNSPACED_LETTER) >= LETTERS_FOR_A_WORD * words
         return spoken & (loose(s) == loose(t))
 
     a, b = source.str.len_chars().cast(pl.Int64), target.str.len_chars().cast(pl.Int64)

@@ -19,6 +19,7 @@ from limelight.corpus.cleaning.clean import SHOWN, within_direction
 from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.manifest import HELD_OUT, SIDES, Split
+from limelight.text.languages import LETTERS_OF_A_WORD, UNSPACED_LETTER
 
 PLACE = ("corpus", "file", "line", "segment")  # the order in which pairs were read, whatever engine read them
 LINES_IN_A_FILE = 1 << 40  # more than any file has
@@ -126,7 +127,6 @@ def tally(rows: pl.DataFrame) -> dict[str, Any]:
     for why in Reason:
         objected = kept.filter(pl.col("warnings") & (1 << why) != 0).group_by("corpus").len().sort("corpus")
         warned += [{"corpus": corpus, "reason": why.label, "pairs": pairs} for corpus, pairs in objected.iter_rows()]
-    spaces = {side: int(kept[side].str.count_matches(" ", literal=True).sum()) for side in SIDES}
     return {
         "read": _counts(rows, "corpus"),
         "kept": _counts(kept, "corpus", "split"),
@@ -134,10 +134,16 @@ def tally(rows: pl.DataFrame) -> dict[str, Any]:
         "warned": warned,
         "shown": _collect_examples(dropped),
         "lengths": {side: _histogram(kept[side].str.len_chars()) for side in SIDES},
-        "words": {side: count + kept.height for side, count in spaces.items()},
+        "words": {side: _count_words(kept[side]) for side in SIDES},
         "characters": {side: int(kept[side].str.len_chars().sum()) for side in SIDES},
         **_count_tags(kept),
     }
+
+
+def _count_words(texts: pl.Series) -> int:
+    """As `text.languages.count_words` does."""
+    blanks, letters = texts.str.count_matches(" ", literal=True), texts.str.count_matches(UNSPACED_LETTER)
+    return int(blanks.sum()) + int((letters // LETTERS_OF_A_WORD).sum()) + len(texts)
 
 
 def _count_tags(kept: pl.DataFrame) -> dict[str, Any]:

@@ -8,8 +8,9 @@ state_languages("menu.de.po", "po") -> StatedLanguages(None, "de"): TMX, XLIFF a
 import codecs
 import functools
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from limelight.corpus.reading.streams import open_bytes, without_packing
 from limelight.text.language_names import is_two_letters, list_codes, usual_tag
@@ -17,6 +18,8 @@ from limelight.text.languages import lower_code
 
 # In names of files these are no languages, though some are codes of ISO 639-3.
 _NO_LANGUAGES = re.compile("all|bpe|cln|dev|hyp|low|new|old|one|out|raw|ref|seg|spm|src|tgt|tok|trg|two|txt|xml")
+
+Codes = TypeVar("Codes", bound=tuple[str, ...])  # of a language, or of the two of a pair
 
 HEAD = 64 << 10  # bytes that are looked at: what a file says of itself stands at its beginning
 
@@ -35,6 +38,16 @@ def closeness(wanted: str, tag: str) -> int | None:
     if ours == theirs or theirs.startswith(ours + "-"):
         return 1
     return 2 if theirs and ours.startswith(theirs + "-") else None
+
+
+def find_nearest(wanted: Sequence[str | None], known: Iterable[Codes]) -> Codes | None:
+    """Of languages, or of pairs of them, what serves best: find_nearest(("en", "por"), [("en", "pt-BR"), ("en", "pt")]) -> ("en", "pt").
+
+    Of equals the first; a language that is None is any. None: nothing serves.
+    """
+    apart = {each: [0 if ours is None else closeness(ours, tag) for ours, tag in zip(wanted, each, strict=True)] for each in known}
+    serving = {each: sum(filter(None, found)) for each, found in apart.items() if None not in found}
+    return min(serving, key=lambda each: serving[each], default=None)
 
 
 def guess_languages(source_path: str, target_path: str) -> tuple[str, str] | None:

@@ -25,6 +25,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from limelight.config import SparseSettings
 from limelight.errors import DataError
 from limelight.files import write_whole
+from limelight.text.languages import count_words
 from limelight.text.pieces.few_words import FewWords, cut_words
 from limelight.text.pieces.model_file import read_facts
 from limelight.text.pieces.vocabulary import Numbering, Vocabulary
@@ -244,7 +245,7 @@ def _sample(texts: Iterable[str], most: int, seed: int) -> tuple[list[str], int]
         if not text or text.isspace():
             continue
         seen += 1
-        words += text.count(" ") + 1
+        words += count_words(text)
         if len(kept) < most:
             kept.append(text)
         elif (at := int(generator.random() * seen)) < most:

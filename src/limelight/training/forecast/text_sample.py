@@ -28,6 +28,7 @@ from limelight.corpus.readers import read
 from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.streams import position, size_of
 from limelight.errors import DataError
+from limelight.text.languages import LETTERS_OF_A_WORD, UNSPACED_LETTER
 from limelight.text.pieces.tokenizer import suggest_size
 from limelight.training.forecast.text_size import EpochSize, compute_size
 from limelight.training.recipe.text_stats import frequencies
@@ -111,8 +112,10 @@ class _Sample:
         return 1 - self._bad / max(1, self.rows)
 
     def words(self) -> int:
-        counts = [pc.sum(pc.count_substring(self.taken[side], " ")).as_py() or 0 for side in ("source", "target")]
-        return sum(counts) + 2 * len(self.taken)
+        sides = [self.taken[side] for side in ("source", "target")]
+        blanks = [pc.sum(pc.count_substring(side, " ")).as_py() or 0 for side in sides]
+        letters = [pc.sum(pc.count_substring_regex(side, UNSPACED_LETTER)).as_py() or 0 for side in sides]
+        return sum(blanks) + sum(letters) // LETTERS_OF_A_WORD + 2 * len(self.taken)
 
     def size(self) -> int:
         return sum(pc.sum(pc.binary_length(self.taken[side])).as_py() or 0 for side in ("source", "target"))

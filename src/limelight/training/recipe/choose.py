@@ -207,7 +207,7 @@ class RecipePlanner:
             )
         if self._is_enough(seen):
             return f"{speed}; it ends before the budget, since more passes over this text teach nothing more"
-        return f"{speed}: so many fit in the budget"
+        return f"{speed}: so many fit within the budget"
 
     def _is_enough(self, seen: float) -> bool:
         """Is the text learnt before the time is up? Then the time left makes no more steps."""

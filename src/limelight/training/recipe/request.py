@@ -75,10 +75,14 @@ def _without_world(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: machine if key == "machine" else value for key, value in values.items() if key != "machine" or machine}
 
 
+class OtherRunError(ConfigError):
+    """A folder has what was begun for another request."""
+
+
 def refuse_other(told: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """What was begun for one request does not go on for another."""
     if before != now:
-        raise ConfigError(f"{told}; go on with the same command, or give another folder with -o:", differences(before, now))
+        raise OtherRunError(f"{told}; go on with the same command, or give another folder with -o:", differences(before, now))
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

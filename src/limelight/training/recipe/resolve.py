@@ -9,10 +9,10 @@ import torch
 from limelight import bundle
 from limelight.corpus.config import HeldOutSettings
 from limelight.corpus.feeding.shards import PreparedCorpus
-from limelight.corpus.manifest import HELD_OUT
+from limelight.corpus.manifest import HELD_OUT, Split
 from limelight.errors import ConfigError
 from limelight.planning.sizing_rules import explain_high_rate
-from limelight.runtime import choose_device, choose_threads
+from limelight.runtime import choose_device, choose_threads, count_threads
 from limelight.text.pieces.tags import SYNTHETIC
 from limelight.training.config import OF_THE_WORLD, FineTuning, MachineSettings, Recipe, ScheduleSettings
 from limelight.training.recipe.calibrate import ComputeSetup
@@ -29,6 +29,15 @@ SEEN_BEFORE: Final = "pairs that the old translator has learnt would make its sc
 def resolve_recipe(asked: TrainRequest, prepared: PreparedCorpus, spent: float, say: Callable[[RunChoice], None]) -> Recipe:
     """`spent` seconds of the budget are gone; `say` hears of every choice."""
     prepared.validation_pairs()  # refused before minutes of measuring, not after
+    for split in HELD_OUT:
+        if missing := _list_without(prepared, split):
+            say(
+                RunChoice(
+                    f"{split} set",
+                    f"none for {', '.join(missing)}",
+                    "the sets that were given have other languages: nothing is said of these",
+                )
+            )
     asked = _by_name(asked)
     if "vocab_size" in (changed := asked.changes.get("model", {})):
         _check_pieces((changed.get("source_vocab_size") or changed["vocab_size"], changed["vocab_size"]), prepared)
@@ -45,6 +54,12 @@ def resolve_recipe(asked: TrainRequest, prepared: PreparedCorpus, spent: float, 
     if warning := explain_high_rate(recipe.model, recipe.optimizer.learning_rate, recipe.optimizer.name == "muon"):
         say(RunChoice("rate", f"{recipe.optimizer.learning_rate:g}", warning))
     return recipe
+
+
+def _list_without(prepared: PreparedCorpus, split: Split) -> list[str]:
+    """The pairs of languages of which a held-out set has nothing, though it has others."""
+    rows = {pair: len(prepared.split(split).list_samples(pair)) for pair in prepared.manifest.stored}
+    return ["-".join(pair) for pair, count in rows.items() if not count] if any(rows.values()) else []
 
 
 def _check_pieces(wanted: tuple[int, int], prepared: PreparedCorpus) -> None:
@@ -155,18 +170,36 @@ def _fit_warmup(schedule: ScheduleSettings, steps: int) -> int:
     return min(schedule.warmup, max(1, steps // 10))
 
 
-def extend_recipe(recipe: Recipe, asked: TrainRequest) -> Recipe:
-    """The same run with more time or more steps, or shared by processes in another way."""
+def extend_recipe(recipe: Recipe, asked: TrainRequest, say: Callable[[RunChoice], None] = lambda _: None) -> Recipe:
+    """The same run with more time or more steps, shared by processes in another way, or on another device or other cores."""
     steps, budget = asked.steps, asked.budget_seconds
     machine = {**(asked.recipe.machine.model_dump() if asked.recipe else {}), **asked.changes.get("machine", {})}
     world = {key: value for key, value in machine.items() if key in OF_THE_WORLD}
-    recipe = recipe.changed(machine=recipe.machine.changed(**world))
+    recipe = recipe.changed(machine=recipe.machine.changed(**world, **_move(recipe.machine, asked, say)))
     if budget is not None or steps is not None:  # what was asked for before is over
         recipe = recipe.changed(budget_seconds=budget)
     if steps is not None and steps != recipe.schedule.steps:
         warmup = _fit_warmup(recipe.schedule, steps)
         recipe = recipe.changed(schedule=recipe.schedule.changed(steps=steps, fixed=True, warmup=warmup))
     return recipe
+
+
+def _move(was: MachineSettings, asked: TrainRequest, say: Callable[[RunChoice], None]) -> dict[str, Any]:
+    """Device and threads, where others are asked for, or the run had more threads than there are cores here."""
+    if asked.precision not in (None, was.precision):
+        raise ConfigError(
+            f"this run computes in {was.precision}, and its checkpoints are of it; leave out --precision {asked.precision}, or give "
+            "another folder with -o"
+        )
+    moved: dict[str, Any] = {"device": asked.device, "threads": asked.threads}
+    moved = {name: value for name, value in moved.items() if value not in (None, getattr(was, name))}
+    told = {name: RunChoice(name, str(value), f"asked for; {getattr(was, name)} until now") for name, value in moved.items()}
+    cores = count_threads()
+    if asked.threads is None and (was.threads or 0) > cores.value:
+        moved["threads"], told["threads"] = cores.value, RunChoice("threads", f"{cores.value}", f"{cores.why}; {was.threads} until now")
+    for each in told.values():
+        say(each)
+    return moved
 
 
 def describe_extension(before: Recipe, recipe: Recipe, step: int) -> RunChoice | None:

@@ -87,7 +87,8 @@ class TeacherWork:
         return self.translations / f"{number:05}.jsonl"
 
     def _read(self) -> Iterator[list[tuple[str, str]]]:
-        sides = [chain.from_iterable(lines for lines, _ in read_strings(path)) for path in (self.text, self.references or self.text)]
+        read = [chain.from_iterable(lines for lines, _ in read_strings(path)) for path in (self.text, self.references or self.text)]
+        sides = [(line.removesuffix("\r") for line in lines) for lines in read]
         pairs = zip(*sides, strict=True)
         while shard := list(islice(pairs, SHARD)):
             yield shard

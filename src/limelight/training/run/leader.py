@@ -193,7 +193,7 @@ class RunLeader:
         """That of the folder when the run goes on; else the one given, or a chosen one."""
         path = self.folder / RECIPE
         if goes_on and path.exists():
-            recipe = extend_recipe(before := Recipe.load(path), self.asked)
+            recipe = extend_recipe(before := Recipe.load(path), self.asked, self._say)
             choose_threads(recipe.machine.threads)
             if chosen := describe_extension(before, recipe, self.step):  # what was expected of the run was of the shorter one
                 self.facts.chosen = [each for each in self.facts.chosen if each.name != "expect"]

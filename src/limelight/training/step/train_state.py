@@ -70,4 +70,4 @@ def set_rng_states(states: Mapping[str, Tensor], device: torch.device) -> None:
 
 def seed_rank(seed: int, step: int, data_rank: int) -> None:
     """Gives each process other random numbers, but the same to those that compute parts of the same products."""
-    torch.manual_seed((seed * 1_000_003 + step) * 65_537 + data_rank)
+    torch.manual_seed(((seed * 1_000_003 + step) * 65_537 + data_rank) % 2**63)

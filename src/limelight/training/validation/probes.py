@@ -160,7 +160,7 @@ def read_sentences(folder: Path) -> list[Probe] | None:
 
 def read_probe_file(path: Path) -> list[str]:
     try:
-        lines = path.read_bytes().decode().split("\n")
+        lines = path.read_bytes().decode("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read as sentences to watch ({error}); give UTF-8 text, one in each line") from None
     found = [line.strip() for line in lines if line.strip()]
