@@ -218,6 +218,15 @@ def test_old_text_may_be_named(new: PrepareSettings, preparing: Preparing, tmp_p
     assert not (tmp_path / REPLAY).exists()
 
 
+@pytest.mark.slow
+def test_new_text_may_be_called_as_the_old_one_is(old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path) -> None:
+    called = new.changed(corpora=[new.corpora[0].changed(name="replay")])
+    for asked in (2, 2):  # again from what was prepared
+        settings = mix_old_text(called, OldText(old, 0.5), tmp_path, 1, preparing)
+        assert [corpus.name for corpus in settings.corpora] == ["replay", "old replay"]
+        assert preparing.asked == asked
+
+
 def test_old_text_of_other_languages_is_refused(old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path) -> None:
     french = new.changed(languages=("en", "fr"))
     with pytest.raises(DataError, match=r"en to de, but the new text is en to fr.*--replay 0"):

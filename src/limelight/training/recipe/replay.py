@@ -113,8 +113,9 @@ def mix_old_text(
 
 
 def _join(settings: PrepareSettings, old: Sequence[CorpusSettings], run: Path) -> PrepareSettings:
-    held_out = settings.held_out.changed(**choose_held_out(run, settings))
-    return settings.changed(corpora=[*settings.corpora, *old], held_out=held_out)
+    held_out, names = settings.held_out.changed(**choose_held_out(run, settings)), {corpus.name for corpus in settings.corpora}
+    others = [corpus.changed(name=f"old {corpus.name}") if corpus.name in names else corpus for corpus in old]
+    return settings.changed(corpora=[*settings.corpora, *others], held_out=held_out)
 
 
 def special_ids_of(settings: BundleSettings) -> SpecialIds | None:
