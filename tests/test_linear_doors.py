@@ -34,7 +34,8 @@ from limelight.serving.queue.markup import HtmlMarkup, XmlMarkup
 from limelight.serving.refusals import Refusal
 from limelight.text.careful import accelerators, capitals, noise, numbers
 from limelight.text.careful.glossary import Glossary, Term, read_tbx, unmet
-from limelight.text.careful.protect import find, protect, restore, text_faults
+from limelight.text.careful.protect import find, protect, text_faults
+from limelight.text.careful.restore import restore
 from limelight.text.normalize import STEPS, normalize
 from limelight.text.pieces.piece_words import words_of
 from limelight.text.pieces.sampling import Sampler

@@ -18,6 +18,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
+from limelight.errors import ConfigError
 from limelight.translator import Translation, Translator
 from limelight.translator.arguments import check_texts
 
@@ -41,9 +42,12 @@ class AsyncTranslator:
         self._waiting: deque[WaitingTexts] = deque()
         self._worker: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "translate")
+        self._is_left = False
 
     async def translate(self, texts: Sequence[str], **options: Any) -> list[Translation]:
         """As `Translator.translate`, with its options. A task that is cancelled takes its texts out of what waits."""
+        if self._is_left:
+            raise ConfigError("the translator was closed, since its block was left; load it again")
         timeout = options.get("timeout")
         ends = math.inf if timeout is None else time.monotonic() + timeout
         asked = WaitingTexts(check_texts(texts, "texts"), options, ends, asyncio.get_running_loop().create_future())
@@ -110,6 +114,7 @@ class AsyncTranslator:
         finally:
             for each in self._waiting:
                 each.done.cancel()
+            self._is_left = True
             closed = self._thread.submit(self.translator.close)  # in the thread, so after its batch
             self._thread.shutdown(wait=False)
         await asyncio.wrap_future(closed)

@@ -63,7 +63,9 @@ def choose_dtype(device: "torch.device", asked: str | None = None) -> "RuntimeCh
     formats = {"bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}
     if asked is not None:
         if asked not in formats:
-            raise RuntimeChoiceError(f"{asked!r} is not a number format we use; try one of {', '.join(formats)}")
+            raise RuntimeChoiceError(
+                f"{asked!r} is no number format of torch here; try {', '.join(formats)}, or int8 with an export for CTranslate2"
+            )
         return RuntimeChoice(formats[asked], "asked for")
     if device.type == "cpu":
         if units := bfloat16_units():

@@ -76,6 +76,15 @@ def test_a_file_is_deleted_by_its_name_and_of_one_pair_if_that_is_said(url: str)
 
 
 @pytest.mark.slow
+def test_the_header_of_a_table_is_no_segment(tmp_path: Path, url: str) -> None:
+    pair = ("--from", "en", "--to", "de")
+    for number, head in enumerate(("Source\tTarget", "en\tde")):
+        (tmp_path / f"{number}.tsv").write_text(f"{head}\nSave{number}\tSichern\nsource\ttarget{number}\n", "utf-8")
+        [told_of] = told("add", url, tmp_path / f"{number}.tsv", *pair)
+        assert (told_of["added"], told_of["header"]) == (2, 1)
+
+
+@pytest.mark.slow
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path, url: str) -> None:
     for folder, word in (("app1", "one"), ("app2", "two")):
         (tmp_path / folder).mkdir()

@@ -49,6 +49,8 @@ def test_a_translation_keeps_the_format_or_does_not(flag: str, source: str, righ
 def test_a_singular_may_leave_out_what_its_plural_has_at_the_end() -> None:
     assert is_part("one file", "%d files", {"c-format"}) and is_part("%d file", "%d files in %s", {"c-format"})
     assert not is_part("a file of %s", "%d files of %s", {"c-format"})
+    assert is_part("%d file", "%'d files", {"c-format"}) and is_part("%d file", "%05d files", {"c-format"})
+    assert not is_part("%s file", "%'d files", {"c-format"}) and not is_part("%ld file", "%'d files", {"c-format"})
     assert is_part("a file of %(a)s", "%(n)d files of %(a)s", {"python-format"})
 
 

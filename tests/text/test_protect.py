@@ -14,9 +14,9 @@ from limelight.text.careful.protect import (
     find_placeholder_faults,
     mask_pair,
     protect,
-    restore,
     text_faults,
 )
+from limelight.text.careful.restore import restore
 from limelight.text.careful.spans import MARK
 from limelight.text.pieces.tokenizer import placeholder
 
@@ -27,6 +27,13 @@ TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PARTS), max_size=30).map("
 
 def marks(*numbers: int) -> str:
     return " ".join(map(placeholder, numbers))
+
+
+def test_what_a_program_fills_in_does_not_run_into_a_sentence() -> None:
+    given = protect("{{count}} item. %s left")
+    assert restore("⟦0⟧Ein Ding.⟦1⟧ übrig", given) == "{{count}} Ein Ding. %s übrig"
+    assert restore("⟦0⟧en ⟦1⟧", given) == "{{count}}en %s"  # an ending may be
+    assert restore("⟦0⟧Ein.⟦1⟧", protect("{{count}}item.%s")) == "{{count}}Ein.%s"  # as in the source
 
 
 def test_spans_become_marks_in_the_order_of_the_source() -> None:

@@ -172,3 +172,13 @@ def test_a_task_that_is_cancelled_is_not_translated(counting: Counting) -> None:
 
     assert len(asyncio.run(ask())) == 1
     assert sum(counting.batches) in (1, 2)  # it may have been in work already
+
+
+def test_whoever_asks_after_the_end_is_told_so(counting: Counting) -> None:
+    async def ask() -> None:
+        async with AsyncTranslator(counting) as shared:  # type: ignore[arg-type]
+            pass
+        await shared.translate(["he was"])
+
+    with pytest.raises(ConfigError, match="the translator was closed"):
+        asyncio.run(ask())

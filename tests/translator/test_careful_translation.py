@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -29,6 +30,7 @@ from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn
 from limelight.translator import Translator
 from limelight.translator.pipeline import TranslationOptions
 from limelight.translator.protected import take_out
+from limelight.translator.second_search import _is_longer
 from limelight.translator.sentences import SourceSentence
 
 BEAM = SearchSettings(beam=4)
@@ -296,6 +298,21 @@ def test_line_breaks_and_spaces_stay_where_they_were() -> None:
     text = "  the cat sat.\n\n\tthe dog ran.\r\nit is red. "
     made = translator(engine).translate([text])[0]
     assert re.fullmatch(r"  \S+\n\n\t\S+\r\n\S+ ", made.text) and made.source == text
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "added"),
+    [
+        ("Ein Hund rennt.", "Ein Hund rennt. Ein Köter.", True),
+        ("Ein Hund rennt.", "Ein Hund Vierbeiner rennt.", True),
+        ("Ein Hund rennt.", "Ein Vierbeiner rennt.", False),
+        ("Ein Hund rennt.", "Ein Hund rennt!", False),
+        ("", "Köter", False),
+    ],
+)
+def test_a_term_that_replaces_nothing_is_noticed(first: str, second: str, added: bool) -> None:
+    sentences = [SimpleNamespace(candidates=[SimpleNamespace(text=text)]) for text in (second, first)]
+    assert _is_longer(*sentences) == added  # type: ignore[arg-type]
 
 
 def test_a_text_longer_than_the_model_takes_is_parted_and_says_so() -> None:

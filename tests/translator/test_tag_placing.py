@@ -89,6 +89,20 @@ def test_words_that_stay_in_order_give_the_same_tags(text: str) -> None:
         assert made.text == text and made.protected
 
 
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("it runs <br/>.", "it runs."),
+        ("it runs<br/>.", "it runs."),
+        ("it <br/>, she", "it, she"),
+        ("it <b>runs</b> .", "it runs ."),
+        ("<br/>.", None),
+    ],
+)
+def test_without_its_tags_a_text_has_no_blank_before_a_full_stop(text: str, bare: str | None) -> None:
+    assert remove_tags(protect(text)) == (bare if bare is not None else ".")
+
+
 def test_the_same_is_told_once_for_a_text_of_several_sentences() -> None:
     made = translate("the <b>cat</b> sat\n\nthe <b>big cat</b> sat\n\nthe dog")
     assert made.text == "sat <b>cat</b> the\n\nsat <b>cat big</b> the\n\ndog the" and [notice.code for notice in made.warnings] == [

@@ -41,6 +41,10 @@ def memory(
 ) -> None:  # fmt: skip
     """Fill a translation memory with files, search it, list or delete what is in it. `serve --store` and `translate --memory` use it."""
     words = given or []
+    if Path(store).is_file():
+        raise ConfigError(
+            f"{store} is no store; name it first: limelight memory {action.value} sqlite:///limelight.db {' '.join([store, *words])}"
+        )
     if bool(words) == (action == Action.list):
         raise ConfigError(f"limelight memory {action.value} {'lists everything' if words else 'needs to know what'}; see its --help")
     pair = (source or "", target or "")
@@ -95,9 +99,13 @@ def _find_files(paths: list[str], pair: tuple[str, str]) -> list[tuple[str, Iter
     from limelight.corpus.reading.raw import RowFault
 
     def rows_of(part: CorpusPart, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
+        heads = {("source", "target"), part.languages} if part.format == "tsv" else set()
         for batch in read(part):
             for source, target, fault in zip(*(batch[name].to_pylist() for name in ("source", "target", "fault")), strict=True):
-                if fault == RowFault.MALFORMED and bool(source.strip()) != bool(target.strip()):
+                head, heads = (source.strip().lower(), target.strip().lower()) in heads, set()  # only the first row can be one
+                if head:
+                    left_out["header"] += 1
+                elif fault == RowFault.MALFORMED and bool(source.strip()) != bool(target.strip()):
                     left_out["untranslated"] += 1
                 elif fault:
                     left_out["fuzzy" if fault == RowFault.FUZZY else "unreadable"] += 1

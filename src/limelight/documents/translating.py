@@ -196,7 +196,7 @@ def find_reasons(results: Sequence[UnitTranslation], notices: Sequence[Notice], 
         reasons.append(Notice("unprotected", "something that must not be translated was lost"))
     confidence = min(result.confidence for result in results)
     if confidence < unsure_below or (unsure_below == 1 and not are_recalled(results)):
-        reasons.append(Notice("unsure", f"its confidence is {confidence:.2f}, and {unsure_below:g} was asked for"))
+        reasons.append(Notice("unsure", f"its confidence is {confidence:.2f}, which is below {unsure_below:g}"))
     return tuple(reasons)
 
 

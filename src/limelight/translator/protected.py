@@ -23,10 +23,10 @@ from limelight.text.careful.protect import (
     find_placeholder_faults,
     mask_like,
     protect,
-    restore,
     text_faults,
     unreadable,
 )
+from limelight.text.careful.restore import restore
 from limelight.text.careful.spans import MARK
 from limelight.text.pieces.tokenizer import placeholder
 from limelight.translator.alignment import WordCount, split_at_spaces

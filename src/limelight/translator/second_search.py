@@ -5,6 +5,8 @@ reserved pieces too: so the promise holds by construction. Where even that is im
 the translation says so.
 """
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,9 +24,13 @@ from limelight.translator.searching import Searcher
 from limelight.translator.sentences import SourceSentence, on_some
 from limelight.translator.translation import UNPROTECTED
 
+WORD = re.compile(r"\w+")
 MOST_VARIANTS = 4  # of a term are tried, the likeliest translation wins
 MOST_PIECES = 64  # of phrases and marks in one sentence: each needs a step and a share of the beam, and a text can ask for hundreds
 PLACED = Notice("tags_placed", "translated without its tags, which were put back where their words are")
+ADDED = Notice(
+    "term_added", "all that was translated without a term of the glossary is still there beside it: it may be in the wrong place"
+)
 _REASONS = {
     UNPROTECTED: "so that what must not be translated is kept",
     NUMBERS: "with its numbers kept",
@@ -156,4 +162,11 @@ def _note_cured(second: SourceSentence, first: SourceSentence) -> SourceSentence
     left = {fault.code for fault in second.faults}
     cured = [_REASONS[fault.code] for fault in first.faults if fault.code not in left]
     notice = Notice("redecoded", f"searched a second time {' and '.join(cured)}")
-    return replace(second, notices=(*second.notices, notice)) if cured else second
+    told = [notice, ADDED] if _REASONS[TERMS] in cured and _is_longer(second, first) else [notice]
+    return replace(second, notices=(*second.notices, *told)) if cured else second
+
+
+def _is_longer(second: SourceSentence, first: SourceSentence) -> bool:
+    """Whether the second translation has every word of the first one, and more: "Ein Hund rennt Vierbeiner." """
+    before, after = (Counter(WORD.findall(each.candidates[0].text.lower())) for each in (first, second))
+    return before.total() > 0 and not before - after and after != before

@@ -40,6 +40,7 @@ _WORD = re.compile(r"\s*\S+\s*|\s+")
 MOST_FORMS = 8  # Arabic has six
 _FORMS = re.compile(r"nplurals\s{0,9}=\s{0,9}([0-9]{1,9})")
 _CREDITS = frozenset(("translator-credits", "translator_credits", "Your names", "Your emails"))
+_FLAGS = re.compile(r"%(?!\d{1,9}\$)[-+ #0'I]{0,9}\d{0,9}(?:\.\d{1,9})?(?=[a-zA-Z])")  # how a value looks, and not what it is
 _PERCENT = re.compile(r"%\{[^{}]{0,80}\}|%(?:\([^()]{0,80}\)|<[^<>]{0,80}>)?[-+ #0'I*.,:\d$]{0,40}(?:hh?|ll?|[qjzLt])?(?:.|$)", re.S)
 _NUMBERED = re.compile(r"%L?[0-9]{1,2}|%n|%%")
 _BRACES = re.compile(r"\{[^{}]{0,400}\}|[{}]")
@@ -220,7 +221,7 @@ def keeps_format(source: str, translation: str, flags: Collection[str]) -> bool:
 def is_part(source: str, whole: str, flags: Collection[str]) -> bool:
     """Whether the directives of the source are those that the whole begins with: "one file" of "%d files"."""
     for name in _formats(flags):
-        (free, turns), (all_free, all_turns) = _directives(source, name), _directives(whole, name)
+        (free, turns), (all_free, all_turns) = (_directives(_FLAGS.sub("%", text), name) for text in (source, whole))
         if free - all_free or turns != (all_turns if name in _ALL else all_turns[: len(turns)]):
             return False
     return True

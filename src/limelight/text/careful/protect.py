@@ -1,7 +1,6 @@
-"""`protect` masks what must survive a translation by marks that a model copies, and `restore` puts it back:
+"""`protect` masks what must survive a translation by marks that a model copies; `restore` puts it back:
 
     protect("Open <b>%s</b>").text          -> "Open ⟦0⟧⟦1⟧⟦2⟧", and spans <b>, %s, </b>
-    restore("⟦0⟧⟦1⟧⟦2⟧ öffnen", protected)  -> "<b>%s</b> öffnen"
 
 A translation is right when it has each mark once, the marks of paired tags are nested, and what a program fills in one after the other
 (%s, %d, {}) keeps its order; then the spans of both texts are the same.
@@ -18,13 +17,12 @@ from limelight.text.careful.spans import MARK, TAG_NAME, Kind, Numbers, Range, f
 from limelight.text.pieces.tokenizer import placeholder
 
 __all__ = (
-    "Kind", "Protected", "Span", "find", "find_placeholder_faults", "mask_like", "mask_pair", "protect", "renumber", "restore",
+    "Kind", "Protected", "Span", "find", "find_placeholder_faults", "mask_like", "mask_pair", "protect", "renumber",
     "text_faults",
 )  # fmt: skip
 
 _MESSAGE = "a message with plural forms or a selection (ICU) whose braces could not be read, or are not to be, is not protected"
 _UNORDERED = "placeholders without numbers are in another order, and a program would fill in the wrong values"
-_NO_SPACE_BEFORE = ".,;:!?)]}»”"
 
 
 @dataclass(frozen=True)
@@ -82,24 +80,6 @@ def find_placeholder_faults(marked: str, protected: Protected) -> str | None:
     place = {i: at for at, i in enumerate(order)}
     kept = all(place[a] < place[b] for group in protected.ordered for a, b in pairwise(group))
     return None if kept else _UNORDERED
-
-
-def restore(marked: str, protected: Protected) -> str:
-    """Marks become what they stand for. Blanks just inside paired tags move outside, unless the source has blanks there; what would run
-    together with a letter or a number, and does not in the source, gets a blank: "⟦0⟧Uhr" -> "10:35 Uhr".
-
-    restore(protect(text).text, protect(text)) == text, for every text.
-    """
-    parts = MARK.split(_blanks_outside(marked, protected))
-    spans = dict(zip(protected.numbers, protected.spans, strict=True))
-    glued = {(mark, after) for after in (False, True) for mark in _beside_letter(protected, after=after)}
-    text = parts[0]
-    for at in range(1, len(parts), 2):
-        number, following = int(parts[at]), parts[at + 1]
-        span = spans[number].text if number in spans else placeholder(number)
-        text += " " * (_run_together(text, span) and (number, False) not in glued) + span
-        text += " " * (_run_together(span, following) and (number, True) not in glued) + following
-    return text
 
 
 def text_faults(source: str, translation: str) -> str | None:
@@ -250,48 +230,3 @@ def _is_nested(order: Iterable[int], nested: Iterable[tuple[int, int]]) -> bool:
         elif i in opening_of and (not opened or opened.pop() != opening_of[i]):
             return False
     return True
-
-
-def _blanks_outside(marked: str, protected: Protected) -> str:
-    """Innermost tags first, so that a blank passes all that it must: "a⟦0⟧⟦1⟧ b" -> "a⟦0⟧ ⟦1⟧b" -> "a ⟦0⟧⟦1⟧b"."""
-    source = MARK.split(protected.text)
-    marks = range(1, len(source), 2)
-    openings = {protected.numbers[opening] for opening, _ in protected.nested}
-    openings -= {int(source[i]) for i in marks if source[i + 1].startswith(" ")}
-    closings = {protected.numbers[closing] for _, closing in protected.nested}
-    closings -= {int(source[i]) for i in marks if source[i - 1].endswith(" ")}
-    parts = MARK.split(marked)  # text, number, text, number, ..., text
-    last = len(parts) - 1
-    for i in range(last - 1, 0, -2):
-        if int(parts[i]) in openings and parts[i + 1].startswith(" "):
-            parts[i + 1] = parts[i + 1].lstrip(" ")
-            if (i > 1 or parts[0]) and not parts[i - 1].endswith(" "):
-                parts[i - 1] += " "
-    for i in range(1, last, 2):
-        if int(parts[i]) in closings and parts[i - 1].endswith(" "):
-            parts[i - 1] = parts[i - 1].rstrip(" ")
-            if (i + 1 < last or parts[last]) and not parts[i + 1].startswith((" ", *_NO_SPACE_BEFORE)):
-                parts[i + 1] = " " + parts[i + 1]
-    return "".join(placeholder(int(part)) if i % 2 else part for i, part in enumerate(parts))
-
-
-def _beside_letter(protected: Protected, *, after: bool) -> set[int]:
-    """The marks that run together with what stands just after (or just before) them."""
-    spans = dict(zip(protected.numbers, protected.spans, strict=True))
-    parts = MARK.split(protected.text)
-    found = set()
-    for at in range(1, len(parts), 2):
-        span, beside = spans.get(int(parts[at])), at + 1 if after else at - 1
-        neighbour = parts[beside]
-        if not neighbour and 0 < beside < len(parts) - 1:  # another mark
-            other = spans.get(int(parts[beside + (1 if after else -1)]))
-            neighbour = other.text if other else ""
-        pair = (span.text if span else "", neighbour)
-        if _run_together(*(pair if after else pair[::-1])):
-            found.add(int(parts[at]))
-    return found
-
-
-def _run_together(before: str, after: str) -> bool:
-    """Whether both are letters that have capitals, or figures; scripts without spaces may follow each other."""
-    return all(sign.isdigit() or sign.lower() != sign.upper() for sign in (before[-1:], after[:1]))

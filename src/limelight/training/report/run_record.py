@@ -170,7 +170,10 @@ class RunRecord:
 
     @property
     def is_mismatched(self) -> bool:
-        """Does validation stand far above training although the text was seen too seldom to be known by heart?"""
+        """Does validation stand far above training although the text was seen too seldom to be known by heart? Old text is, where it is
+        seen again."""
+        if self.recipe is not None and self.recipe.fine_tuning is not None and self.recipe.fine_tuning.replay:
+            return False
         late, last = self.late_nll, self.validations[-1:]
         seldom = self.epochs is not None and self.epochs < BY_HEART
         return seldom and late is not None and bool(last) and last[0].nll > late + MISMATCH

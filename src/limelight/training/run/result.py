@@ -8,7 +8,7 @@ from limelight.training.checkpoints import checkpoint
 from limelight.training.config import Recipe
 from limelight.training.recipe.request import TrainResult
 from limelight.training.report.run_record import read_run
-from limelight.training.run_folder import BUNDLE, CHECKPOINTS, REPORT_HTML, SCORES, SYNTHETIC_FOLDER, RunFacts, State, read_status
+from limelight.training.run_folder import BUNDLE, CHECKPOINTS, PREPARED, REPORT_HTML, SCORES, SYNTHETIC_FOLDER, RunFacts, State, read_status
 
 # 130: what shells say after Ctrl-C. The rest is sysexits.h: 75 try again, 70 internal.
 NOTHING_YET = ("nothing was saved yet", "what was made before its own training is saved; the same command goes on")
@@ -26,7 +26,8 @@ def result_of(run: Path, state: State) -> TrainResult:
         told = " · ".join(f"{score['name']} {score['value']:.1f}" for score in each["scores"])
         lines.append(f"{each['direction']:11} {told}" + ("" if each["trained"] else " (never trained)"))
     # Only of a run that is over: reading all of it would keep one waiting that was told to stop.
-    verdict = read_run(run).verdict if state == "done" else None
+    record = read_run(run) if state == "done" else None
+    verdict = record.verdict if record is not None else None
     if verdict is not None:
         lines += [f"{verdict.headline}.", verdict.because]
     if facts.problem:
@@ -37,6 +38,8 @@ def result_of(run: Path, state: State) -> TrainResult:
         lines.append(f"saved at step {saved.step:,}{again}" if saved else NOTHING_YET[(run / SYNTHETIC_FOLDER).exists()])
     if (run / BUNDLE).exists():
         lines.append(f'translate   limelight translate {run} "..."')
+    if scores and record is not None and record.recipe is not None and (tuned := record.recipe.fine_tuning) and tuned.parent is None:
+        lines.append(f"is it better? limelight evaluate {tuned.bundle} {run / PREPARED} --compare {run}")
     if (run / REPORT_HTML).exists():
         lines.append(f"report      {run / REPORT_HTML}")
     values: dict[str, Any] = {"state": state, "folder": str(run), **status, "scores": scores, "seconds": facts.seconds}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 BALANCED = 3  # times; a word that stood between tags was alone between them again 274 times of 290, without 251 times
 TINY = 1e-9
+_STOPS = tuple(".,;:!?\u2026")
 _OPENING = "([{\u201e\u201c\u00ab\u2039\u00bf\u00a1'\""  # quotation marks, too
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
@@ -104,6 +105,9 @@ def _list_parts(protected: Protected) -> list[tuple[str, str]]:
             if (len(run) > 1 or run[0] in alone) and _part_words(text, plain):
                 plain = " " + plain
             elif text.endswith(" "):
+                last = max(place for place, (before, _) in enumerate(found) if before)
+                if plain[0] in _STOPS and found[last][0].strip():  # "runs <x/>." is "runs."
+                    found[last], text = (found[last][0].rstrip(" "), found[last][1]), text.rstrip(" ")
                 plain = plain.lstrip(" ")
             run.clear()
         found.append((plain, part if number is None else spans[number].text))
@@ -215,13 +219,14 @@ def _list_inserted(
     stands alone behind a blank of the source."""
     openings, closings = {opening for opening, _ in protected.nested}, {closing for _, closing in protected.nested}
     parts, found = MARK.split(protected.text), list[tuple[int, int]]()
-    before = dict(zip(map(int, parts[1::2]), parts[::2], strict=False))
+    before, after = (dict(zip(map(int, parts[1::2]), parts[begin::2], strict=False)) for begin in (0, 2))
     for word, number in places:
         at, mark = words[word].start if word < len(words) else len(candidate.ids), protected.numbers[number]
         begins = number in openings or (number not in closings and before[mark].endswith(" ") and bool(before[mark].strip()))
         if begins and at > 0 and reader.blank is not None and (not found or found[-1][0] < at):
             following = reader.target.pieces(candidate.ids[at : at + 1])
-            if not following or following[0].startswith(SPACE):  # never before a full stop
+            stops = number not in openings and after[mark][:1] in _STOPS  # of the source, behind the tag
+            if not following or following[0].startswith(SPACE) or (stops and following[0][:1] in _STOPS):
                 found.append((at, reader.blank))
         found.append((at, reader.placeholders[mark]))
     return found
