@@ -92,7 +92,7 @@ def _list_parts(protected: Protected) -> list[tuple[str, str]]:
     tags, found, text = _list_tags(protected), list[tuple[str, str]](), ""
     spans = dict(zip(protected.numbers, protected.spans, strict=True))
     alone = tags - {protected.numbers[at] for pair in protected.nested for at in pair}
-    run = list[int]()
+    run, last = list[int](), 0
     parts = MARK.split(protected.text)
     for at, part in enumerate(parts):
         number = int(part) if at % 2 else None
@@ -105,11 +105,11 @@ def _list_parts(protected: Protected) -> list[tuple[str, str]]:
             if (len(run) > 1 or run[0] in alone) and _part_words(text, plain):
                 plain = " " + plain
             elif text.endswith(" "):
-                last = max(place for place, (before, _) in enumerate(found) if before)
                 if plain[0] in _STOPS and found[last][0].strip():  # "runs <x/>." is "runs."
                     found[last], text = (found[last][0].rstrip(" "), found[last][1]), text.rstrip(" ")
                 plain = plain.lstrip(" ")
             run.clear()
+        last = len(found) if plain else last
         found.append((plain, part if number is None else spans[number].text))
         text += plain
     return found
