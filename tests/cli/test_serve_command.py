@@ -178,6 +178,6 @@ def test_corrections_that_learn_cannot_use_are_told_at_the_start() -> None:
 
     assert "`limelight learn` cannot use corrections of several directions (multi)" in greet(tagged_bundle.translator())
     assert "limelight learn" not in greet(Translator.load(BUNDLE)) and "similar" not in greet(Translator.load(BUNDLE), memory="use")
-    assert "keeps corrections and glossaries for 365 days" in greet(Translator.load(BUNDLE))
+    assert "keeps corrections for 365 days" in greet(Translator.load(BUNDLE))
     assert "answers whoever asks (memory=use)" in greet(Translator.load(BUNDLE), memory="use")
     assert "multi cannot be told similar texts" in greet(Translator.load(BUNDLE), memory="tell")

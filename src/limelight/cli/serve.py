@@ -210,9 +210,11 @@ def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[st
         from limelight.serving.desk.page import is_built
 
         lines.append(f" page         {address}/" if is_built() else " page         not built: `make web` makes it")
+        if is_built() and settings.desk.on:
+            lines.append(f" desk         {address}/desk")
     lines.append(f" APIs         {address}/translate (LibreTranslate)   {address}/v2/translate (DeepL)   {address}/api/v1/translate")
     if settings.store:
-        kept = f"corrections and glossaries for {settings.keep_days:g} days"
+        kept = f"corrections for {settings.keep_days:g} days, glossaries until they are not used for 30"
         used = "" if settings.memory is None else f", and answers whoever asks (memory={settings.memory})"
         lines.append(f" store        keeps {kept}; its memory can be asked by everybody who may translate{used}")
         if several := [each.id for each in models.all if len(each.translator.settings.directions) > 1]:
