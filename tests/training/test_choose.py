@@ -231,6 +231,7 @@ def test_a_text_that_is_seen_more_often_gets_more_dropout(prepared: PreparedCorp
     assert rates == [0.3, 0.2, 0.1]
 
 
+@pytest.mark.slow  # it is the first that measures
 def test_a_text_that_is_seen_many_times_is_validated_once_each(prepared: PreparedCorpus) -> None:
     """The weights are the mean of the last ten validations, which are an epoch apart then."""
     often, seldom = (plan(with_text(prepared, text), steps=3_000).recipe for text in (200_000, 900_000))

@@ -145,7 +145,7 @@ def least_chrf(use: Use, language: str | None) -> float:
 
 def times(epochs: float) -> str:
     """times(0.1) -> "0.1 times"; times(1) -> "once"."""
-    return "once" if 0.95 <= epochs < 1.05 else f"{epochs:.2g} times"
+    return "once" if 0.95 <= epochs < 1.05 else f"{epochs:,.0f} times" if epochs >= 10 else f"{epochs:.2g} times"
 
 
 def _by_scores(evidence: QualityEvidence) -> Use:

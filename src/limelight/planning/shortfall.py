@@ -34,7 +34,7 @@ class Shortfall:
 
     @property
     def why(self) -> str:
-        seen = f"the text is seen {self.passes:.2g} times"
+        seen = f"the text is seen {self.passes:,.0f} times" if self.passes >= 10 else f"the text is seen {self.passes:.2g} times"
         if self.pieces is None:
             first = ", less than once: more time comes first. Even then" if self.passes < 1 else ", and"
             return f"{seen}{first} by this estimate no time is enough with so little of it: {PARENT}"

@@ -7,6 +7,7 @@ from typing import Any, Final
 import torch
 
 from limelight import bundle
+from limelight.bundle.card import find_warning
 from limelight.corpus.config import HeldOutSettings
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.manifest import HELD_OUT, Split
@@ -120,6 +121,8 @@ def _choose_recipe(
         if old is None:
             model, parent = fit_model(model, prepared), " to ".join(translator.settings.languages)
             say(describe_inherited(translator, prepared))
+        if (warning := find_warning(translator.settings)) is not None:
+            say(RunChoice("doubt", warning, "said of the translator to go on from: what it gives may be worse than nothing"))
         inherited, share = inherit_from(translator, parent is not None), 0.0 if old is None else old.share
         fine_tuning = FineTuning(bundle=str(asked.bundle), replay=share, inherits=inherited, parent=parent)
         if inherited and inherited.tags and (others := [*set(inherited.tags.directions) - set(prepared.manifest.directions)]):

@@ -20,8 +20,9 @@ def result_of(run: Path, state: State) -> TrainResult:
     stored: dict[str, Any] = json.loads(path.read_bytes()) if path.exists() else {}
     scores = list(stored["evaluation"]["scores"]) if stored else []
     headline = " · ".join(f"{each['name']} {each['value']:.1f}" for each in scores)
-    lines = [f"{run}: {headline}" if headline else f"{run}: {state}"]
     directions = list(stored.get("directions", ()))
+    told = f"{headline} ({directions[0]['direction']})" if headline and directions else headline
+    lines = [f"{run}: {told}" if told else f"{run}: {state}"]
     for each in directions:
         told = " · ".join(f"{score['name']} {score['value']:.1f}" for score in each["scores"])
         lines.append(f"{each['direction']:11} {told}" + ("" if each["trained"] else " (never trained)"))

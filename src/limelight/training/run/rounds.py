@@ -73,7 +73,8 @@ class Rounds:
                 self._say(f"synthetic {number + 1}", f"{counts.kept:,} pairs {'-'.join(counts.languages)}", str(counts))
                 if counts.warning is not None:
                     taught = "its pairs teach noise" if counts.kept else "no pair of it was kept"
-                    self._say(f"doubt {number + 1}", counts.warning, f"{taught}: give more time, or leave out --mono; see {run}")
+                    more = "give more time, in another folder (-o), or leave out --mono"
+                    self._say(f"doubt {number + 1}", counts.warning, f"{taught}: {more}; see {run}")
             state = None  # the last run has its own, and may be done
         except Stopped as stopped:
             state = stopped.reason
