@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "translator"))
 from random_weights import random_bundle
 
 from limelight.cli.main import app
-from limelight.cli.memory import open_named_store
+from limelight.cli.memory import _name_origins, open_named_store
 from limelight.errors import ConfigError, LimelightError
 from limelight.store.store import open_store
 from limelight.translator import Translator
@@ -92,6 +92,7 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path, url: 
     files = [tmp_path / folder / "django.po" for folder in ("app1", "app2")]
     pair = ("--from", "en", "--to", "de")
     assert [row["origin"] for row in told("add", url, *files, *pair)] == ["app1/django.po", "app2/django.po"]
+    assert _name_origins(["django.po", "app2/django.po", "a/b.tmx"]) == ["django.po", "app2/django.po", "b.tmx"]
     assert told("delete", url, files[0]) == [{"origin": "app1/django.po", "deleted": 1}]
     assert [row["origin"] for row in told("list", url)] == ["app2/django.po"]
     assert told("delete", url, "django.po")[0]["deleted"] == 0

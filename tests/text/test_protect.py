@@ -33,6 +33,7 @@ def test_what_a_program_fills_in_does_not_run_into_a_sentence() -> None:
     given = protect("{{count}} item. %s left")
     assert restore("⟦0⟧Ein Ding.⟦1⟧ übrig", given) == "{{count}} Ein Ding. %s übrig"
     assert restore("⟦0⟧en ⟦1⟧", given) == "{{count}}en %s"  # an ending may be
+    assert restore("⟦0⟧namen", protect("%1 names")) == "%1 namen"  # as everywhere: a figure and a letter
     assert restore("⟦0⟧Ein.⟦1⟧", protect("{{count}}item.%s")) == "{{count}}Ein.%s"  # as in the source
 
 

@@ -54,26 +54,26 @@ def memory(
     opened = open_named_store(store, create=action == Action.add)
     try:
         if action == Action.add:
-            for found in texts:
-                _tell([_add(opened, pair, *found)], as_json)
+            for file in texts:
+                _tell([_add(opened, pair, *file)], as_json)
         elif action == Action.find:
-            alike = [{"score": round(each.score, 4), "source": each.source, "target": each.target, "origin": each.origin}
+            found = [{"score": round(each.score, 4), "source": each.source, "target": each.target, "origin": each.origin}
                      for text in words for each in opened.memory.find(pair, text)]  # fmt: skip
-            _tell(alike, as_json)
-            if not alike:
+            _tell(found, as_json)
+            if not found:
                 from limelight.store.memory import LEAST
 
                 held = Counter[str]()
                 for name, _, segments in opened.memory.list_origins():
                     held[name.replace(">", " to ")] += segments
-                there = ", ".join(f"{group_digits(held[name])} segments from {name}" for name in sorted(held)) or "no segment at all"
-                typer.echo(f"nothing from {source} to {target} is at least {LEAST:.0%} alike; the memory has {there}", err=True)
+                known = ", ".join(f"{group_digits(held[name])} segments from {name}" for name in sorted(held)) or "no segment at all"
+                typer.echo(f"nothing from {source} to {target} is at least {LEAST:.0%} alike; the memory has {known}", err=True)
         elif action == Action.list:
             _tell([dict(zip(("pair", "origin", "segments"), row, strict=True)) for row in opened.memory.list_origins()
                    if not all(pair) or row[0] == ">".join(pair)], as_json)  # fmt: skip
         else:
-            known = {origin for _, origin, _ in opened.memory.list_origins()}
-            names = [_find_origin(word, known) for word in words]
+            origins = {origin for _, origin, _ in opened.memory.list_origins()}
+            names = [_find_origin(word, origins) for word in words]
             chosen = pair if all(pair) else None
             deleted = opened.memory.delete(names, chosen)
             _tell([{"origin": name, "deleted": count} for name, count in zip(names, deleted, strict=True)], as_json)
@@ -114,16 +114,17 @@ def _find_files(paths: list[str], pair: tuple[str, str]) -> list[tuple[str, Iter
                 else:
                     yield source, target
 
-    parts, left_out = find(paths, pair), Counter[str]
-    origins = _name_origins([part.paths[0] for part in parts])
-    return [(origin, rows_of(part, counts := left_out()), counts) for origin, part in zip(origins, parts, strict=True)]
+    parts = find(paths, pair)
+    origins, counts = _name_origins([part.paths[0] for part in parts]), [Counter[str]() for _ in parts]
+    return list(zip(origins, map(rows_of, parts, counts), counts, strict=True))
 
 
 def _name_origins(paths: Sequence[str]) -> list[str]:
     """The name of each file, with as many of its folders as tell it from the others: app1/django.po."""
     parts = [Path(path).parts for path in paths]
     ends = Counter(own[-length:] for own in set(parts) for length in range(1, len(own) + 1))
-    return ["/".join(next(own[-length:] for length in range(1, len(own) + 1) if ends[own[-length:]] == 1)) for own in parts]
+    lengths = [next((length for length in range(1, len(own)) if ends[own[-length:]] == 1), len(own)) for own in parts]
+    return ["/".join(own[-length:]) for own, length in zip(parts, lengths, strict=True)]
 
 
 def _find_origin(word: str, known: set[str]) -> str:

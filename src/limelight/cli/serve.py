@@ -209,9 +209,9 @@ def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[st
     if settings.page:
         from limelight.serving.desk.page import is_built
 
-        lines.append(f" page         {address}/" if is_built() else " page         not built: `make web` makes it")
-        if is_built() and settings.desk.on:
-            lines.append(f" desk         {address}/desk")
+        built = is_built()
+        lines.append(f" page         {address}/" if built else " page         not built: `make web` makes it")
+        lines += [f" desk         {address}/desk"] if built and settings.desk.on else []
     lines.append(f" APIs         {address}/translate (LibreTranslate)   {address}/v2/translate (DeepL)   {address}/api/v1/translate")
     if settings.store:
         kept = f"corrections for {settings.keep_days:g} days, glossaries until they are not used for 30"

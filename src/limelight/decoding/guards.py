@@ -27,8 +27,6 @@ _RUN = re.compile(rf"(.{{1,{LONGEST_UNIT}}}?)\1{{{RUN_TIMES - 1},}}", re.DOTALL)
 _EDGES = re.compile(r"^[\W_]+|(?<![\W_])[\W_]+$")  # from its beginning, or a long row of signs would be tried from each of them
 _CODE = re.compile(r"[\d!-/:-@\[-`{-~]")  # digits and the signs of ASCII
 _INSIDE = str.maketrans("", "", "'\u2019-\u2010\u2011")  # don't, e-mail
-
-
 HARMLESS: Final = frozenset(("engine", "redecoded", "split", "tags_placed"))  # codes that tell how a translation was made
 
 

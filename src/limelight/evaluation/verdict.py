@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from limelight.evaluation.evaluate import NO_BLEU, Evaluation
 from limelight.evaluation.metrics.metrics import MetricScore, short_code
+from limelight.reporting.units import rough
 
 
 class Use(StrEnum):
@@ -145,7 +146,7 @@ def least_chrf(use: Use, language: str | None) -> float:
 
 def times(epochs: float) -> str:
     """times(0.1) -> "0.1 times"; times(1) -> "once"."""
-    return "once" if 0.95 <= epochs < 1.05 else f"{epochs:,.0f} times" if epochs >= 10 else f"{epochs:.2g} times"
+    return "once" if 0.95 <= epochs < 1.05 else f"{rough(epochs)} times"
 
 
 def _by_scores(evidence: QualityEvidence) -> Use:

@@ -8,6 +8,7 @@ from limelight.model.config import ModelConfig
 from limelight.planning import sizing_rules as rules
 from limelight.planning.scaling import BLEU_UP_TO, LossPrediction, predict_loss
 from limelight.planning.sizing_rules import TextStats
+from limelight.reporting.units import rough
 
 # Nats: of our runs on captions those that ended at 3.1 have chrF 34 to 36 and 12 to 15 BLEU, the one at 2.95 has 19 BLEU
 # (benchmarks/scaling_runs.json); a verdict of "for gist" takes 38 and 10 (`evaluation.verdict`).
@@ -34,7 +35,7 @@ class Shortfall:
 
     @property
     def why(self) -> str:
-        seen = f"the text is seen {self.passes:,.0f} times" if self.passes >= 10 else f"the text is seen {self.passes:.2g} times"
+        seen = f"the text is seen {rough(self.passes)} times"
         if self.pieces is None:
             first = ", less than once: more time comes first. Even then" if self.passes < 1 else ", and"
             return f"{seen}{first} by this estimate no time is enough with so little of it: {PARENT}"

@@ -19,6 +19,11 @@ def figure(number: int, sign: str = "") -> Figure:
     return Figure(sign + f"{number:,}".replace(",", THIN_SPACE))
 
 
+def rough(value: float) -> str:
+    """rough(0.123) -> "0.12"; rough(123.4) -> "123"."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def decimal(value: float | None, digits: int) -> Figure:
     """A dash where there is no number."""
     return Figure("-" if value is None else f"{value:.{digits}f}")

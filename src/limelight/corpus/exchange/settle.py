@@ -134,14 +134,14 @@ def tally(rows: pl.DataFrame) -> dict[str, Any]:
         "warned": warned,
         "shown": _collect_examples(dropped),
         "lengths": {side: _histogram(kept[side].str.len_chars()) for side in SIDES},
-        "words": {side: _count_words(kept[side]) for side in SIDES},
+        "words": {side: count_words(kept[side]) for side in SIDES},
         "characters": {side: int(kept[side].str.len_chars().sum()) for side in SIDES},
         **_count_tags(kept),
     }
 
 
-def _count_words(texts: pl.Series) -> int:
-    """As `text.languages.count_words` does."""
+def count_words(texts: pl.Series) -> int:
+    """Of all texts together, as `text.languages.count_words` does of one."""
     blanks, letters = texts.str.count_matches(" ", literal=True), texts.str.count_matches(UNSPACED_LETTER)
     return int(blanks.sum()) + int((letters // LETTERS_OF_A_WORD).sum()) + len(texts)
 

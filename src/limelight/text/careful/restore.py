@@ -25,10 +25,10 @@ def restore(marked: str, protected: Protected) -> str:
     for at in range(1, len(parts), 2):
         number, following = int(parts[at]), parts[at + 1]
         span = spans[number].text if number in spans else placeholder(number)
-        ran = text[-1:] in _STOPS if (number, False) in spaced else _run_together(text, span) and (number, False) not in glued
-        text += " " * ran + span
-        ran = following[:1].isupper() if (number, True) in spaced else _run_together(span, following) and (number, True) not in glued
-        text += " " * ran + following
+        apart = (number, False) in spaced and text[-1:] in _STOPS
+        text += " " * (apart or (_run_together(text, span) and (number, False) not in glued)) + span
+        apart = (number, True) in spaced and following[:1].isupper()
+        text += " " * (apart or (_run_together(span, following) and (number, True) not in glued)) + following
     return text
 
 

@@ -20,6 +20,7 @@ from limelight.chance import Words, draws, key_of
 from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.exchange.engine import ExchangeEngine, Progress, Watch
+from limelight.corpus.exchange.settle import count_words
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.inputs import find_train
 from limelight.corpus.manifest import CorpusManifest
@@ -28,7 +29,6 @@ from limelight.corpus.readers import read
 from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.streams import position, size_of
 from limelight.errors import DataError
-from limelight.text.languages import LETTERS_OF_A_WORD, UNSPACED_LETTER
 from limelight.text.pieces.tokenizer import suggest_size
 from limelight.training.forecast.text_size import EpochSize, compute_size
 from limelight.training.recipe.text_stats import frequencies
@@ -112,10 +112,7 @@ class _Sample:
         return 1 - self._bad / max(1, self.rows)
 
     def words(self) -> int:
-        sides = [self.taken[side] for side in ("source", "target")]
-        blanks = [pc.sum(pc.count_substring(side, " ")).as_py() or 0 for side in sides]
-        letters = [pc.sum(pc.count_substring_regex(side, UNSPACED_LETTER)).as_py() or 0 for side in sides]
-        return sum(blanks) + sum(letters) // LETTERS_OF_A_WORD + 2 * len(self.taken)
+        return sum(count_words(pl.Series(self.taken[side])) for side in ("source", "target"))
 
     def size(self) -> int:
         return sum(pc.sum(pc.binary_length(self.taken[side])).as_py() or 0 for side in ("source", "target"))

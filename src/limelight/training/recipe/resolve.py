@@ -13,7 +13,7 @@ from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.manifest import HELD_OUT, Split
 from limelight.errors import ConfigError
 from limelight.planning.sizing_rules import explain_high_rate
-from limelight.runtime import choose_device, choose_threads, count_threads
+from limelight.runtime import RuntimeChoice, choose_device, choose_threads, count_threads
 from limelight.text.pieces.tags import SYNTHETIC
 from limelight.training.config import OF_THE_WORLD, FineTuning, MachineSettings, Recipe, ScheduleSettings
 from limelight.training.recipe.calibrate import ComputeSetup
@@ -24,6 +24,7 @@ from limelight.training.recipe.request import TrainRequest
 from limelight.training.run_folder import RunChoice
 from limelight.training.step.trained_model import choose_precision
 
+OF_OTHERS: Final = "the sets that were given have other languages: nothing is said of these"
 SEEN_BEFORE: Final = "pairs that the old translator has learnt would make its scores too good; --valid and --test name others"
 
 
@@ -32,13 +33,7 @@ def resolve_recipe(asked: TrainRequest, prepared: PreparedCorpus, spent: float, 
     prepared.validation_pairs()  # refused before minutes of measuring, not after
     for split in HELD_OUT:
         if missing := _list_without(prepared, split):
-            say(
-                RunChoice(
-                    f"{split} set",
-                    f"none for {', '.join(missing)}",
-                    "the sets that were given have other languages: nothing is said of these",
-                )
-            )
+            say(RunChoice(f"{split} set", f"none for {', '.join(missing)}", OF_OTHERS))
     asked = _by_name(asked)
     if "vocab_size" in (changed := asked.changes.get("model", {})):
         _check_pieces((changed.get("source_vocab_size") or changed["vocab_size"], changed["vocab_size"]), prepared)
@@ -194,15 +189,13 @@ def _move(was: MachineSettings, asked: TrainRequest, say: Callable[[RunChoice], 
             f"this run computes in {was.precision}, and its checkpoints are of it; leave out --precision {asked.precision}, or give "
             "another folder with -o"
         )
-    moved: dict[str, Any] = {"device": asked.device, "threads": asked.threads}
-    moved = {name: value for name, value in moved.items() if value not in (None, getattr(was, name))}
-    told = {name: RunChoice(name, str(value), f"asked for; {getattr(was, name)} until now") for name, value in moved.items()}
-    cores = count_threads()
-    if asked.threads is None and (was.threads or 0) > cores.value:
-        moved["threads"], told["threads"] = cores.value, RunChoice("threads", f"{cores.value}", f"{cores.why}; {was.threads} until now")
-    for each in told.values():
-        say(each)
-    return moved
+    cores, wanted = count_threads(asked.threads), {} if asked.device is None else {"device": RuntimeChoice[Any](asked.device, "asked for")}
+    if asked.threads is not None or (was.threads or 0) > cores.value:
+        wanted["threads"] = cores
+    moved = {name: chosen for name, chosen in wanted.items() if chosen.value != getattr(was, name)}
+    for name, chosen in moved.items():
+        say(RunChoice(name, str(chosen.value), f"{chosen.why}; {getattr(was, name)} until now"))
+    return {name: chosen.value for name, chosen in moved.items()}
 
 
 def describe_extension(before: Recipe, recipe: Recipe, step: int) -> RunChoice | None:
