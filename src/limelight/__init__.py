@@ -1,6 +1,6 @@
 """Limelight trains, inspects and serves your own Transformer translator.
 
-    from limelight import AsyncTranslator, Client, Translator
+    from limelight import AsyncTranslator, Client, SearchSettings, Translator
 
 Each is fetched when first used, so that `limelight --help` starts without loading torch.
 """
@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from limelight.async_translator import AsyncTranslator
     from limelight.client import Client
+    from limelight.decoding.config import SearchSettings
     from limelight.translator.translate import Translator
 
-__all__ = ["AsyncTranslator", "Client", "Translator"]
-_PLACES = {"AsyncTranslator": "async_translator", "Client": "client", "Translator": "translator.translate"}
+__all__ = ["AsyncTranslator", "Client", "SearchSettings", "Translator"]
+_PLACES = {
+    "AsyncTranslator": "async_translator",
+    "Client": "client",
+    "SearchSettings": "decoding.config",
+    "Translator": "translator.translate",
+}
 __version__ = "0.2.0"
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 LARGEST_ANSWER: Final = 64 << 20  # bytes
+PER_REQUEST: Final = 128  # texts: what a server takes at once unless it was told otherwise
 
 
 class KeptAddress(urllib.request.HTTPRedirectHandler):
@@ -43,12 +44,20 @@ class Client:
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
 
     def translate(self, texts: Sequence[str], target: str | None = None, source: str | None = None, **options: Any) -> list[str]:
-        """The translations, in order. `options`: other fields of the request, such as tags, glossary or format."""
+        """The translations, in order, of any number of texts: several requests ask for many. `options`: other fields of a request, such
+        as tags, glossary or format; a list of prefixes has one for each text."""
         if isinstance(texts, str | bytes):
             raise TypeError("texts wants a list of texts, not one text; write [text]")
-        asked = {"text": list(texts), "target": target, "source": source, **options}
-        answer = self.call("POST", "/api/v1/translate", {name: value for name, value in asked.items() if value is not None})
-        return [each["text"] for each in answer["results"]]
+        asked, made = {"target": target, "source": source, **options}, list[str]()
+        body, prefixes = {name: value for name, value in asked.items() if value is not None}, options.get("prefix")
+        if isinstance(prefixes, list) and len(prefixes) != len(texts):
+            raise ValueError(f"there are {len(prefixes)} prefixes for {len(texts)} texts; give one for each, '' for none")
+        for first in range(0, len(texts), PER_REQUEST):
+            some = slice(first, first + PER_REQUEST)
+            own = {"prefix": prefixes[some]} if isinstance(prefixes, list) else {}
+            answer = self.call("POST", "/api/v1/translate", {**body, **own, "text": list(texts[some])})
+            made += [each["text"] for each in answer["results"]]
+        return made
 
     def models(self) -> list[dict[str, Any]]:
         """What the server has: ids, languages, tags, scores."""

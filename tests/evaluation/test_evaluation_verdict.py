@@ -42,6 +42,16 @@ def test_no_verdict_asks_for_time_where_no_time_is_enough() -> None:
     assert "more time" in verdict(40.0, 12.0, epochs=0.1, hopeless=True).change, "the law was wrong: it is usable"
 
 
+def test_a_bundle_that_had_a_parent_is_not_told_to_get_one() -> None:
+    """What `train` says of a translator and what `evaluate` says of its bundle have the same grounds."""
+    found = evaluate(["a b"] * 40, [["c d"] * 40])
+    alone, child = (
+        judge(evidence_of(found, learnt=learnt)) for learnt in ({"pairs": 900, "steps": 5}, {"pairs": 900, "parent": "en to sw"})
+    )
+    assert alone is not None and [one.split()[0] for one in alone.change] == ["more", "a"] and "parent" in alone.because
+    assert child is not None and child.change == ("more text",)
+
+
 @pytest.mark.parametrize(("use", "least"), LEAST.items())
 def test_both_scores_must_be_reached_with_their_intervals(use: Use, least: tuple[float, float]) -> None:
     chrf, bleu = least

@@ -29,6 +29,16 @@ def test_texts_are_translated_in_order(client: Client) -> None:
     assert client.models()[0]["target"] == "de"
 
 
+def test_any_number_of_texts_goes_with_one_call(client: Client) -> None:
+    texts = [("one", "two", "three")[at % 3] for at in range(300)]
+    assert client.translate(texts) == [{"one": "eins", "two": "zwei", "three": "drei"}[text] for text in texts]
+    assert client.translate([]) == []
+    prefixed = client.translate(texts, prefix=["zwei" if at == 200 else "" for at in range(300)])
+    assert prefixed[200].startswith("zwei") and prefixed[199] == "zwei" and prefixed[201] == "eins"
+    with pytest.raises(ValueError, match="2 prefixes for 300 texts"):
+        client.translate(texts, prefix=["zwei", ""])
+
+
 def test_a_refusal_is_told_in_the_words_of_the_server(client: Client) -> None:
     with pytest.raises(ServerError, match="these languages; there are models from en to de") as refused:
         client.translate(["seven"], target="it")

@@ -14,6 +14,7 @@ from limelight.evaluation.suspicions import SuspicionKind
 from limelight.training.events import DirectionScore
 from limelight.training.report.advice import SUSPICIONS, advise
 from limelight.training.report.advice_learning import Advice, change_command, lengthen_command
+from limelight.training.report.headline import sentences
 from limelight.training.report.run_record import DirectionResult, read_run
 
 FLAT = (50.0, 54.0, 55.0, 55.5, 55.8, 55.9, 55.9, 56.0, 56.0, 56.0, 56.1, 56.1)
@@ -30,6 +31,16 @@ def plain(text: str) -> str:
 
 def test_a_healthy_run_gets_no_advice(tmp_path: Path) -> None:
     assert advised(tmp_path, HEALTHY.but(chrf=FLAT)) == {}
+
+
+def test_the_head_of_a_report_asks_for_time_only_where_its_advice_does(tmp_path: Path) -> None:
+    """What ended useless before it saw its text a few times has an advice of its own, which may say that no time is enough."""
+    rising = HEALTHY.but(chrf=(*FLAT[:9], 56.1, 56.2, 56.31))
+    useless = HEALTHY.but(steps=600, planned=600, chrf=(5.0, 8.0, 11.0, 14.0, 17.0, 20.0), test_chrf=20.0)
+    for name, story, longer in (("rising", rising, True), ("useless", useless, False)):
+        record = read_run(made_runs.make(tmp_path / name, story))
+        told = [each for each in sentences(record) if each.startswith("Still improving")]
+        assert [each.endswith(": train longer.") for each in told] == [longer], name
 
 
 # The story, the rule it is for, what the advice must say, and a story just inside of the bound.

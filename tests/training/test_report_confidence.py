@@ -46,6 +46,14 @@ def test_both_forms_tell_the_error_before_and_after_and_every_bin() -> None:
     assert "| sentences, by their probability | 100 | 0.650 | 0.020 |" in plain
 
 
+def test_an_order_of_words_that_is_chance_is_called_guessing() -> None:
+    right = np.array([1.0, 0.0] * 50)
+    even = reliability(np.full(100, 0.5), right, np.full(100, 0.9))
+    told = written(confidence(ConfidenceCheck(words=even, sentences=CHECKED.sentences, whole=CHECKED.whole), 1014))[0]
+    assert "in 50 of 100 cases, which is guessing" in told
+    assert "guessing" not in written(confidence(CHECKED, 1014))[0]
+
+
 def test_a_large_error_is_called_one() -> None:
     far = ConfidenceCheck(words=measured(0.06), sentences=CHECKED.sentences, whole=CHECKED.whole)
     assert "different kinds of text" in written(confidence(far, 9))[0]

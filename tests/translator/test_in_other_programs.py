@@ -76,10 +76,21 @@ def test_an_event_loop_goes_on_while_threads_translate() -> None:
 
 def test_settings_of_the_search_are_shown_their_place() -> None:
     with Translator.load(FOLDER, device="cpu", threads=1) as translator:
-        with pytest.raises(ConfigError, match=r"search=SearchSettings\(beam=2\)"):
+        with pytest.raises(ConfigError, match=r"search=\{'beam': 2\}"):
             translator.translate(["one"], beam=2)  # type: ignore[arg-type]
-        with pytest.raises(ConfigError, match=r"SearchSettings\(sampling=Sampling\(top_k=5\)\)"):
+        with pytest.raises(ConfigError, match=r"search=\{'sampling': \{'top_k': 5\}\}"):
             translator.translate(["one"], top_k=5)  # type: ignore[arg-type]
         with pytest.raises(ConfigError, match="speed: there is no such argument"):
             translator.translate(["one"], speed=9)  # type: ignore[arg-type]
         assert translator.translate(["one"], search=SearchSettings(beam=2))[0].text == "eins"
+
+
+def test_a_search_may_be_changed_by_name_and_keeps_what_the_bundle_says() -> None:
+    with Translator.load(FOLDER, device="cpu", threads=1) as translator:
+        assert len(translator.translate(["one"], search={"beam": 3, "nbest": 3})[0].alternatives) == 2
+        translator.settings = translator.settings.changed(search=SearchSettings(beam=3, nbest=3))
+        assert len(translator.translate(["one"], search={"length_penalty": 1.0})[0].alternatives) == 2
+        with pytest.raises(ConfigError, match="beem"):
+            translator.translate(["one"], search={"beem": 3})
+        with pytest.raises(TypeError, match="settings by name"):
+            translator.translate(["one"], search=3)  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,7 @@ class TranslatedSet:
     # Of each sentence its words and its mean probability, as the model claims them.
     claimed: list[tuple[list[Word], float]]
     calibration: Calibration | None  # what the bundle knows about such claims
+    learnt: Mapping[str, str | int | float]  # what the bundle says of its training
 
 
 def translate_set(
@@ -80,7 +81,7 @@ def translate_set(
         texts = [translation.text for translation in ordered]
         claimed = [(translation.words, translation.confidence) for translation in ordered]
         counts, runs_on = dict(warnings.most_common()), list(translator.runs_on)
-        return TranslatedSet(texts, languages, speed, counts, search, runs_on, claimed, calibration)
+        return TranslatedSet(texts, languages, speed, counts, search, runs_on, claimed, calibration, translator.settings.trained_on or {})
 
 
 def _aim(translator: Translator, guess: Direction | None, running: InferenceOptions) -> Translator:

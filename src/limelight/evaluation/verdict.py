@@ -2,8 +2,8 @@
 often it saw its text. See docs/metrics.md.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -128,9 +128,14 @@ def judge(evidence: QualityEvidence) -> QualityVerdict | None:
     return QualityVerdict(use, tuple(reasons), _change(evidence, use))
 
 
-def evidence_of(evaluation: Evaluation, language: str | None = None, confidence_error: float | None = None) -> QualityEvidence:
+def evidence_of(
+    evaluation: Evaluation, language: str | None = None, confidence_error: float | None = None, learnt: Mapping[str, object] | None = None
+) -> QualityEvidence:
+    """`learnt`: what a bundle says of its training."""
     chrf, bleu = bounds(evaluation.scores, evaluation.notes)
-    return QualityEvidence(chrf, bleu, language, evaluation.sentences, evaluation.degenerate, confidence_error)
+    known = QualityEvidence(chrf, bleu, language, evaluation.sentences, evaluation.degenerate, confidence_error)
+    pairs = (learnt or {}).get("pairs")
+    return replace(known, pairs=pairs if isinstance(pairs, int) else None, fine_tuned="parent" in (learnt or {}))
 
 
 def bounds(scores: Sequence[MetricScore], notes: Sequence[str]) -> tuple[Bound | None, Bound | None]:

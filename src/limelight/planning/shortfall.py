@@ -38,7 +38,7 @@ class Shortfall:
         seen = f"the text is seen {rough(self.passes)} times"
         if self.pieces is None:
             first = ", less than once: more time comes first. Even then" if self.passes < 1 else ", and"
-            return f"{seen}{first} by this estimate no time is enough with so little of it: {PARENT}"
+            return f"{seen}{first} by this estimate no time is enough for a model of this size with so little of it: {PARENT}"
         wanted = f"about --steps {self.steps}" if self.seconds is None else f"about --budget {format_budget(self.seconds)}"
         return f"{seen}; {wanted} would do{f', but with so few pairs rather {PARENT}' if self.few else ''}"
 

@@ -1,6 +1,7 @@
 """The arguments of a translator's methods are checked here, and what may be given in several ways becomes one."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from limelight.bundle import BundleSettings
 from limelight.decoding.config import Sampling, SearchSettings
@@ -11,6 +12,7 @@ from limelight.translator.sentences import Reader
 Text = str | Sequence[int | str]  # a text, or its pieces by id or as they are spelled
 # One for all texts, also as a server takes it ({"girl": "Mädchen"}), or one for each.
 Glossaries = Glossary | Mapping[str, str | Sequence[str]] | Sequence[Glossary | None] | None
+Search = SearchSettings | Mapping[str, Any] | None  # all settings; {"beam": 8}, with all else as in the bundle; None: the bundle's own
 LONGEST_MATCH = 10_000  # characters, as of a memory; a longer one is left out, for no model would see all of it
 
 
@@ -18,14 +20,9 @@ def refuse_unknown(arguments: Mapping[str, object]) -> None:
     """A setting of the search that was given to `translate` itself is named with the place where it belongs."""
     problems = []
     for name, value in arguments.items():
-        setting = f"{name}={value!r}"
-        if name in Sampling.model_fields:
-            setting = f"sampling=Sampling({setting})"
-        if name in SearchSettings.model_fields or name in Sampling.model_fields:
-            problems.append(
-                f"{name} is a setting of the search: translate(texts, search=SearchSettings({setting})); with all else as in the "
-                f"bundle: search=translator.settings.search.changed({setting})"
-            )
+        setting = {"sampling": {name: value}} if name in Sampling.model_fields else {name: value}
+        if name in Sampling.model_fields or name in SearchSettings.model_fields:
+            problems.append(f"{name} is a setting of the search: translate(texts, search={setting!r}), with all else as in the bundle")
         else:
             problems.append(f"{name}: there is no such argument; docs/translate.md names them")
     if problems:
@@ -65,6 +62,14 @@ def check_texts(texts: Sequence[str], what: str) -> list[str]:
         except UnicodeEncodeError:
             raise DataError(f"{what}[{number}] holds half a character and cannot be written as UTF-8; remove it") from None
     return result
+
+
+def read_search(given: Search, usual: SearchSettings) -> SearchSettings:
+    if given is None or isinstance(given, SearchSettings):
+        return given or usual
+    if not isinstance(given, Mapping):
+        raise TypeError(f'search wants SearchSettings(...) or settings by name, such as {{"beam": 8}}, not {type(given).__name__}')
+    return usual.changed(**given)
 
 
 def read_glossary(given: Glossaries, usual: Glossary | None) -> Glossary | Sequence[Glossary | None] | None:

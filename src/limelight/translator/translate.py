@@ -21,7 +21,7 @@ from limelight.runtime import choose_threads, one_thread_here
 from limelight.text.careful.glossary import Glossary
 from limelight.text.languages import Direction
 from limelight.text.pieces.tokenizer import Tokenizer
-from limelight.translator.arguments import Glossaries, Text, check_texts, read_glossary, read_target, refuse_unknown
+from limelight.translator.arguments import Glossaries, Search, Text, check_texts, read_glossary, read_search, read_target, refuse_unknown
 from limelight.translator.directions import Directions
 from limelight.translator.loading import load_glossary, open_engines, read_bundle
 from limelight.translator.parts import TranslationPlan
@@ -109,7 +109,7 @@ class Translator:
     def translate(
         self,
         texts: Sequence[str],
-        search: SearchSettings | None = None,
+        search: Search = None,
         *,
         prefixes: Sequence[str] | None = None,
         phrases: Sequence[Sequence[str]] | None = None,
@@ -127,7 +127,7 @@ class Translator:
         tags: Sequence[str] = (),
         **unknown: Never,
     ) -> list[Translation]:
-        """One translation for each text, in order. `search` is the bundle's own unless given.
+        """One translation for each text, in order. `search` is the bundle's own unless given; {"beam": 8} changes it.
 
         `protect`: placeholders, tags, addresses and the like come back as they are, or `protected` says that they do not.
         `glossary`: how terms are translated ({"dog": "Hund"}); one for all texts, or a Glossary for each. None: the bundle's own.
@@ -142,7 +142,7 @@ class Translator:
         Phrases are what occurs in the translation, each from the beginning of a word on; its last word may get an ending.
         """
         refuse_unknown(unknown)
-        settings, ends = search or self.settings.search, time.monotonic() + (timeout or 0.0)
+        settings, ends = read_search(search, self.settings.search), time.monotonic() + (timeout or 0.0)
         is_over = never if timeout is None else lambda: time.monotonic() >= ends
         view = self if target is None and source is None and not tags else self.towards(target, source, tags)
         known, wanted = read_glossary(glossary, view.glossary), TranslationOptions(align, guards, probabilities, check)

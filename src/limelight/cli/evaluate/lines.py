@@ -95,7 +95,8 @@ def _verdict(report: EvaluationReport) -> "QualityVerdict | None":
     from limelight.evaluation.verdict import evidence_of, judge
 
     error = None if report.believed is None or report.calibrated else report.believed.words.error
-    return judge(evidence_of(report.evaluation, report.language, error))
+    learnt = None if report.translated is None else report.translated.learnt
+    return judge(evidence_of(report.evaluation, report.language, error, learnt))
 
 
 def _one(evaluation: "Evaluation", made: "TranslatedSet | None") -> dict[str, Any]:
@@ -201,7 +202,7 @@ def _confidence(believed: "ConfidenceCheck", calibrated: bool) -> list[str]:
         f"by {sentences.error:.3f} for sentences"
     ]
     if words.auc is not None:
-        lines.append(f"  a right word has more of it than a wrong one in {100 * words.auc:.0f} of 100 cases")
+        lines.append(f"  a right word has more of it than a wrong one in {100 * words.auc:.0f} of 100 cases{words.doubt}")
     if believed.unedited is not None:
         share, error = 100 * believed.unedited.right, believed.unedited.error
         lines.append(f"  {share:.0f} of 100 sentences are word for word as a person wrote them; what was expected is off by {error:.3f}")

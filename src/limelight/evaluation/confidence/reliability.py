@@ -4,11 +4,13 @@ ECE = sum over bins b of n_b / n * |mean confidence of b - share of right ones i
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 BINS = 10
+GUESSING: Final = 0.55  # an `auc` below it is about that of a coin
 
 Numbers = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -36,6 +38,12 @@ class Reliability:
     auc: float | None  # None for sentences, and where all are right or all wrong
     bins: tuple[Bin, ...]  # those that anything is in
     claimed_bins: tuple[Bin, ...]  # by what the model claims by itself
+
+    @property
+    def doubt(self) -> str:
+        """Of a confidence that may be right on average and still not know a right word from a wrong one."""
+        guesses = self.auc is not None and self.auc < GUESSING
+        return ", which is guessing: it does not tell which words are wrong" if guesses else ""
 
 
 def reliability(confidence: Numbers, right: Numbers, claimed: Numbers) -> Reliability:

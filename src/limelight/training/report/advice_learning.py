@@ -55,7 +55,7 @@ def too_short(record: RunRecord) -> Advice | None:
     seen = f"its text was seen {times(record.epochs)} in {figure(record.last_step)} steps"
     if short is not None and short.pieces is None:
         first = "train longer first; even then, " if record.epochs < 1 else ""
-        do = f"{first}by the estimate of limelight plan no time is enough with so little text: {PARENT}"
+        do = f"{first}by the estimate of limelight plan no time is enough for a model of this size with so little text: {PARENT}"
         return Advice("too_short", seen, do, serious=True)
     more = short.pieces / (record.epochs * short.unique) if short is not None and short.pieces and record.epochs else None
     told = f"; by the law of limelight plan about {figure(round(more))} times as much of it would do" if more else ""

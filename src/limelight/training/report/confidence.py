@@ -52,7 +52,7 @@ def _describe_reliability(words: Reliability, lines: int) -> str:
     if words.error > FAR:
         told += " That is much: the two sets may be of different kinds of text."
     if words.auc is not None:
-        told += f" Of a right and a wrong word the right one has the higher confidence in {100 * words.auc:.0f} of 100 cases."
+        told += f" Of a right and a wrong word the right one has the higher confidence in {100 * words.auc:.0f} of 100 cases{words.doubt}."
     return told
 
 

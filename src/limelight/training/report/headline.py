@@ -6,7 +6,7 @@ from limelight.evaluation.metrics.metrics import MetricScore
 from limelight.evaluation.verdict import Use
 from limelight.reporting.blocks import Block, Cell, Code, Paragraph, Strong, Table
 from limelight.reporting.units import Figure, decimal, figure, time_taken
-from limelight.training.report.advice_learning import GAIN, NAMES, Advice, gain
+from limelight.training.report.advice_learning import GAIN, NAMES, Advice, gain, still_improving
 from limelight.training.report.run_record import RunRecord, Scores
 
 GOES_ON: Final = "The same command goes on from there."
@@ -74,7 +74,8 @@ def sentences(record: RunRecord) -> list[str]:
         told.append(f"Best at step {figure(record.best.step)} of {steps['step']}.")
         found = gain(record)
         if record.state == "done" and found and found[0] >= GAIN:
-            told.append(f"Still improving (+{found[0]:.1f} {NAMES[record.metric]} in the last {figure(found[1])} steps): train longer.")
+            more = ": train longer" if still_improving(record) else ""
+            told.append(f"Still improving (+{found[0]:.1f} {NAMES[record.metric]} in the last {figure(found[1])} steps){more}.")
     if record.steps and record.scores is None:
         told.append("It was not scored on a test set.")
     return told

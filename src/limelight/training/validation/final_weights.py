@@ -176,7 +176,8 @@ def write_bundle(
 
 def _tell_origin(recipe: Recipe) -> dict[str, str]:
     made_by = recipe.teacher and f"trained on translations made by {recipe.teacher}"
-    told = {"parent": recipe.fine_tuning and recipe.fine_tuning.parent, "origin": made_by}
+    old = recipe.fine_tuning
+    told = {"parent": old and (old.parent or "a translator of these languages"), "origin": made_by}
     return {key: value for key, value in told.items() if value}
 
 
