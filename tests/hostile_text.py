@@ -17,7 +17,7 @@ REPEATS = (code.MAX_REPEAT, code.MIN_REPEAT, code.POSSESSIVE_REPEAT)
 PUMPS = (
     *" \t\u00a0\n\u0085aAé10-_.,'\"“«»!?<>&{}[()%$@/\\~:;#*+=|^⟦\u0301\u200b\u200d\u2581\ufe0f字ก😀",
     *("</", "<a ", "<!--", "<a b=", "&#", "&a", "{{", "%(", "⟦0⟧", "e\u0301", "🇩🇪", "a ", "A. ", ". ", ".)", "1 ", "1.", "12 345 "),
-    *("a-", "- ", "a'", "a@", "/a", "a/", "a.b", "__a", "a\u200b ", "\u200b ", "www.", "http://"),
+    *("\u0301\u0316", "a-", "- ", "a'", "a@", "/a", "a/", "a.b", "__a", "a\u200b ", "\u200b ", "www.", "http://"),
 )  # fmt: skip
 TAILS = ("", "\0", "a")
 MOST = 200  # texts for one pattern

@@ -243,6 +243,15 @@ def test_what_stands_there_is_not_replaced_unless_forced(tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
+def test_a_glossary_outlives_the_bundle_beside_it_where_the_languages_stay(tmp_path: Path) -> None:
+    write(tmp_path / "b", settings(), weights(), PIECES)
+    (tmp_path / "b" / "glossary.tsv").write_bytes(b"dog\tHund\n")
+    write(tmp_path / "b", settings(), weights(), PIECES, force=True)
+    assert (tmp_path / "b" / "glossary.tsv").read_bytes() == b"dog\tHund\n"
+    write(tmp_path / "b", settings(languages=("en", "fr")), weights(), PIECES, force=True)
+    assert not (tmp_path / "b" / "glossary.tsv").exists()
+
+
 def test_force_replaces_nothing_but_a_bundle(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "manifest.json").write_bytes(b"of something else")

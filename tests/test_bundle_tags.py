@@ -21,6 +21,12 @@ def id_of(piece: str) -> int:
     return tokenizer().id_of_control(piece)
 
 
+def test_what_nothing_was_inherited_by_has_no_word_of_it() -> None:
+    assert "inherited" not in tags_of().model_dump()
+    with pytest.raises(ConfigError, match="inherited has fr-de, which directions has not"):
+        tags_of(inherited=(("fr", "de"),))
+
+
 def test_a_bundle_without_tags_has_no_word_of_them() -> None:
     keys = ["format", "made_by", "languages", "model", "normalization", "search", "alignment", "scores", "trained_on"]
     assert list(json.loads(BundleSettings(languages=("en", "de"), model=ModelConfig(vocab_size=500)).encode())) == keys

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from limelight.bundle import read
+from limelight.bundle.layout import GLOSSARY
 from limelight.bundle.versions import HISTORY, LEARNT, find_version, read_history
 from limelight.errors import ModelFileError
 from limelight.translator import Translator
@@ -30,6 +31,17 @@ def test_the_version_in_use_is_read_and_the_first_is_untouched(tmp_path: Path) -
     put_in_use(folder, 0)
     assert translate(folder) == "drei vier"
     assert {name: (folder / name).read_bytes() for name in before} == before
+
+
+def test_a_version_that_was_learnt_has_the_glossary_of_its_translator_or_its_own(tmp_path: Path) -> None:
+    folder = copy_bundle(tmp_path / "num")
+    (folder / GLOSSARY).write_bytes(b"three\tdrei\n")
+    learn_by_hand(folder)
+    with Translator.load(folder, threads=1, engine="torch") as translator:
+        assert translator.glossary is not None and [term.source for term in translator.glossary.terms] == ["three"]
+    (folder / LEARNT / "1" / "run" / "bundle" / GLOSSARY).write_bytes(b"four\tvier\n")
+    with Translator.load(folder, threads=1, engine="torch") as translator:
+        assert translator.glossary is not None and [term.source for term in translator.glossary.terms] == ["four"]
 
 
 @pytest.mark.parametrize(

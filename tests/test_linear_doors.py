@@ -36,7 +36,7 @@ from limelight.text.careful import accelerators, capitals, noise, numbers
 from limelight.text.careful.glossary import Glossary, Term, read_tbx, unmet
 from limelight.text.careful.protect import find, protect, text_faults
 from limelight.text.careful.restore import restore
-from limelight.text.normalize import STEPS, normalize
+from limelight.text.normalize import STEPS, normalize, normalize_text
 from limelight.text.pieces.piece_words import words_of
 from limelight.text.pieces.sampling import Sampler
 from limelight.text.pieces.tokenizer import Tokenizer
@@ -101,6 +101,7 @@ TEXT_DOORS: dict[str, Door] = {
     "typos": lambda text: noise.typos(text, 12345),
     "judge": lambda text: guards.judge(text, f"{text} x"),
     "normalize": lambda text: normalize(pl.Series([text]), STEPS),
+    "normalize_text": lambda text: normalize_text(text, STEPS),
     "encode": lambda text: tokenizer().encode([text]),
     "sample": sampled,
     "split_words": split_words,

@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 
 from limelight.errors import ConfigError
 from limelight.translator import Translation, Translator
-from limelight.translator.arguments import check_texts
+from limelight.translator.arguments import check_texts, read_search
 
 MOST_TOGETHER: Final = 512  # texts of one batch; more wait for the next
 OF_ITS_OWN: Final = {"prefixes", "phrases", "glossary", "timeout"}  # options that belong to the texts of one call, or to its time
@@ -49,6 +49,8 @@ class AsyncTranslator:
         if self._is_left:
             raise ConfigError("the translator was closed, since its block was left; load it again")
         timeout = options.get("timeout")
+        if "search" in options:  # what is changed while it waits is of a later call
+            options["search"] = read_search(options["search"], self.translator.settings.search)
         ends = math.inf if timeout is None else time.monotonic() + timeout
         asked = WaitingTexts(check_texts(texts, "texts"), options, ends, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)

@@ -9,7 +9,7 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 LARGEST_ANSWER: Final = 64 << 20  # bytes
@@ -43,19 +43,21 @@ class Client:
         self.address, self.timeout = address.rstrip("/"), timeout
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
 
-    def translate(self, texts: Sequence[str], target: str | None = None, source: str | None = None, **options: Any) -> list[str]:
+    def translate(self, texts: Iterable[str], target: str | None = None, source: str | None = None, **options: Any) -> list[str]:
         """The translations, in order, of any number of texts: several requests ask for many. `options`: other fields of a request, such
         as tags, glossary or format; a list of prefixes has one for each text."""
         if isinstance(texts, str | bytes):
             raise TypeError("texts wants a list of texts, not one text; write [text]")
-        asked, made = {"target": target, "source": source, **options}, list[str]()
-        body, prefixes = {name: value for name, value in asked.items() if value is not None}, options.get("prefix")
-        if isinstance(prefixes, list) and len(prefixes) != len(texts):
+        texts, made = list(texts), list[str]()
+        asked = {"target": target, "source": source, **options}
+        body, prefix = {name: value for name, value in asked.items() if value is not None}, options.get("prefix")
+        prefixes = list(prefix) if isinstance(prefix, list | tuple) else None
+        if prefixes is not None and len(prefixes) != len(texts):
             raise ValueError(f"there are {len(prefixes)} prefixes for {len(texts)} texts; give one for each, '' for none")
         for first in range(0, len(texts), PER_REQUEST):
             some = slice(first, first + PER_REQUEST)
-            own = {"prefix": prefixes[some]} if isinstance(prefixes, list) else {}
-            answer = self.call("POST", "/api/v1/translate", {**body, **own, "text": list(texts[some])})
+            own = {} if prefixes is None else {"prefix": prefixes[some]}
+            answer = self.call("POST", "/api/v1/translate", {**body, **own, "text": texts[some]})
             made += [each["text"] for each in answer["results"]]
         return made
 

@@ -12,7 +12,7 @@ import pytest
 
 from limelight.cli.main import main
 from limelight.text.pieces.tags import language_piece
-from tagged_bundle import TEXTS, translator, write_tagged
+from tagged_bundle import TEXTS, tags_of, translator, write_tagged
 
 TEXT = TEXTS[0]
 
@@ -57,6 +57,16 @@ def test_a_text_goes_to_the_language_that_was_asked_for(multi: Path) -> None:
 def test_what_was_never_trained_is_translated_and_said(multi: Path) -> None:
     done = run("translate", multi, TEXT, "--to", "fr", "--from", "de")
     assert done.code == 0 and "taught de and fr, but not from de to fr" in done.err
+
+
+def test_a_direction_that_only_the_translator_before_was_taught_is_told(tmp_path: Path) -> None:
+    """Its card says it, a translation into it is warned of, and what asks for less than a direction does not get it."""
+    tags = tags_of(inherited=(("en", "fr"), ("de", "en")))
+    folder = write_tagged(tmp_path / "child", tags=tags)
+    assert "warning: en to fr was taught to the translator before" in run("translate", folder, TEXT, "--to", "fr").err
+    assert "was taught" not in run("translate", folder, TEXT, "--no-guards").err
+    assert "neither taught nor scored since: `en` to `fr`, `de` to `en`" in (folder / "README.md").read_text()
+    assert tags.choose(("en", "de"), "en", None) == ("fr", "en") and tags_of().choose(("en", "de"), "en", None) == ("de", "en")
 
 
 @pytest.mark.parametrize(

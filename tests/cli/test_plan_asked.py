@@ -88,6 +88,14 @@ def test_a_run_is_planned_by_its_recipe_and_its_text_is_not_prepared_again(folde
     assert asked("run").prepared == Path("run/prepared")
 
 
+def test_a_prepared_text_is_trained_on_as_it_is(folder: Path) -> None:
+    """Its files alone would be prepared anew, without its sets, weights and filters."""
+    (folder / "ready").mkdir()
+    (folder / "ready" / "manifest.json").write_bytes(b"{}")
+    found = asked("ready", budget="2h")
+    assert found.prepared == Path("ready") and found.start == ["limelight", "train", "ready"]
+
+
 def test_keys_reach_the_model_and_the_preparation() -> None:
     found = asked(*FILES, "model.dropout=0.3", "data.filters.copied=off")
     assert found.model == {"dropout": 0.3}

@@ -15,6 +15,7 @@ from limelight.training.config import Recipe
 from limelight.training.recipe.monolingual import MonoText
 from limelight.training.recipe.request import TrainRequest
 from limelight.training.run_folder import RunFacts
+from tagged_bundle import tags_of, write_tagged
 
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"  # translates en to de
 
@@ -376,6 +377,17 @@ def test_codes_of_languages_are_written_as_usual() -> None:
     refused(FILES, "--target xx is not a language code", "did you mean", target="xx")
     asked, _ = parse_train_request(FILES, source="x-klingon", target="pt_BR")
     assert asked.data is not None and asked.data.languages == ("x-klingon", "pt-BR")
+
+
+def test_languages_are_called_as_the_translator_to_go_on_from_calls_them(tmp_path: Path) -> None:
+    """Its tags are listed by its own codes: with others the run would end where it writes its first translator."""
+    target = {{"de": "no"}.get(code, code): number for code, number in tags_of().target.items() if code != "en"}
+    tags = tags_of(target=target, directions=(("en", "no"), ("en", "fr")))
+    bundle = write_tagged(tmp_path / "multi", languages=("en", "no"), tags=tags)
+    asked, _ = parse_train_request(FILES, bundle=bundle, source="eng", target="nb")
+    assert asked.data is not None and asked.data.languages == ("en", "no") and not asked.new_pieces
+    asked, _ = parse_train_request(FILES, bundle=bundle, source="en", target="sw")
+    assert asked.data is not None and asked.data.languages == ("en", "sw") and asked.new_pieces
 
 
 def test_a_language_in_the_place_of_the_translator_to_go_on_from_is_told() -> None:

@@ -1,6 +1,7 @@
 """`limelight train` as a person meets it: one real run, then what can be done with it, and messages that name the fix."""
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,7 +22,7 @@ from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.manifest import CorpusManifest
 from limelight.training.config import Recipe
 from limelight.training.events import StepReport, ValidReport, read_events
-from limelight.training.run_folder import METRICS, PREPARED, RunFacts, read_status
+from limelight.training.run_folder import BUNDLE, CHECKPOINTS, METRICS, PREPARED, RunFacts, read_status
 
 pytestmark = pytest.mark.process
 
@@ -111,6 +112,18 @@ def test_the_same_command_says_at_once_that_it_is_done(run: Path, line: list[Any
 def test_another_command_on_the_folder_is_refused(run: Path, line: list[Any]) -> None:
     told = refused(2, *line[1:], "--seed", "5")
     assert str(run) in told and "another folder with -o" in told
+
+
+def test_another_command_does_not_write_over_a_translator_whose_checkpoints_are_gone(run: Path, line: list[Any], tmp_path: Path) -> None:
+    """Who deletes them to save space, and leaves out -o another day, keeps the translator."""
+    shutil.copytree(run, moved := tmp_path / "run")
+    shutil.rmtree(moved / CHECKPOINTS)
+    before = (moved / BUNDLE / "model.safetensors").read_bytes()
+    other = [moved if each == run else each for each in line[1:]]
+    told = refused(2, *other, "--seed", "5")
+    again = refused(2, *["9" if each == "4" else each for each in map(str, other)])  # more steps of the same run
+    assert "cannot go on without its checkpoints" in again
+    assert "another folder with -o" in told and (moved / BUNDLE / "model.safetensors").read_bytes() == before
 
 
 def test_a_folder_that_is_no_run_is_refused(place: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import random
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,8 @@ def test_swapped_files_are_told_and_swap_reads_them_right(tmp_path: Path) -> Non
     assert not (tmp_path / "out").exists()
     outcome = here("prepare", *paths, *OFF, given_pieces(), "--swap", "-o", tmp_path / "out", "--json")
     assert outcome.code == 0, outcome.err
+    by_mistake = refused(*written(tmp_path, pairs), *OFF, "--swap", "-o", tmp_path / "mistaken")
+    assert "leave out --swap" in by_mistake
     right = here("prepare", *written(tmp_path, pairs), *OFF, given_pieces(), "-o", tmp_path / "right", "--json")
     kept = [outcome.report["corpora"][0]["kept"], right.report["corpora"][0]["kept"]]
     assert kept[0] == kept[1]
@@ -68,6 +71,9 @@ def test_another_encoding_is_told_with_how_to_convert_it(tmp_path: Path) -> None
     paths = written(tmp_path, uneven(PAIRS), "latin-1")
     told = refused(*paths, *FAST, "-o", tmp_path / "out")
     assert "are no UTF-8" in told and f"iconv -f WINDOWS-1252 -t UTF-8 {paths[1]}" in told
+    first, second = (shutil.copy(path, tmp_path / name) for path, name in zip(paths, ("b.txt", "a.txt"), strict=True))
+    turned = refused(second, first, *FAST, "--swap", "--source", "en", "--target", "de", "-o", tmp_path / "out")
+    assert "are no UTF-8" in turned and f"iconv -f WINDOWS-1252 -t UTF-8 {second}" in turned
 
 
 def test_a_lost_line_is_told_with_how_far_the_sides_are_apart(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import struct
+import time
 import zipfile
 from collections.abc import Callable
 from random import Random
@@ -216,6 +217,9 @@ def test_tables_are_filled_by_column_and_keep_their_quotes() -> None:
     ] == HOSTILE.replace("\n", " ")
     assert text_of("csv", "a;b\none two;\n", column="1=2") == "a;B\none two;ONE TWO\n".replace("a;B", "a;b")
     assert text_of("tsv", "x y\tz\n", column="1") == "X Y\tz\n" and text_of("csv", "n,t\n1,one two\n", column="t") == "n,t\n1,ONE TWO\n"
+    assert text_of("csv", "pt,eng,de-AT,de\n,one two,,\n") == "pt,eng,de-AT,de\n,one two,,ONE TWO\n", "the nearest, not the first"
+    with pytest.raises(ConfigError, match="no columns are called en and nb"):  # "No" is a number
+        translate_document(b"No,en,text\n1,one,x\n", "csv", ("en", "nb"), each(upper))
     for wrong, said in (("x=de", "no column x"), (None, "--column SOURCE=TARGET")):
         with pytest.raises(ConfigError, match=said):
             translated("csv", "a,b\nc,d\n", column=wrong)
@@ -370,6 +374,15 @@ def test_milestones_of_usfm_and_their_attributes_stay() -> None:
 def test_two_halves_of_a_character_are_one() -> None:
     done = text_of("xml", '<resources><string name="a">Hi \\ud83d\\ude00 you</string></resources>')
     assert "HI \U0001f600 YOU" in done
+
+
+def test_thousands_of_columns_are_not_all_asked_for_their_language() -> None:
+    """A table of 100 KB took half a minute: each name was looked up in the registry, twice."""
+    head = ",".join(f"{chr(97 + at // 676 % 26)}{chr(97 + at // 26 % 26)}{chr(97 + at % 26)}-defgh" for at in range(9_000))
+    began = time.process_time()
+    with pytest.raises(ConfigError, match="no columns are called en and de"):
+        translated("csv", f"{head}\nx\n")
+    assert time.process_time() - began < 1.5
 
 
 def test_a_row_that_lacks_thousands_of_columns_is_refused() -> None:

@@ -131,6 +131,25 @@ def test_sentences_that_were_cut_before_stay_cut() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "text", "stated"),
+    [
+        (
+            "xliff",
+            ONE.replace(' target-language="de"', "").format('<trans-unit id="1"><source>hi</source></trans-unit>'),
+            'target-language="de"',
+        ),
+        ("tmx", TMX.format('<tu><tuv xml:lang="en"><seg>hi</seg></tuv></tu>'), '<tuv xml:lang="de">'),
+        ("arb", '{"@@locale": "en", "a": "hi"}', '"@@locale": "de"'),
+        ("xcstrings", '{"sourceLanguage": "en", "strings": {"hi": {}}}', '"de"'),
+    ],
+)
+def test_a_document_states_the_usual_tag_of_a_language(kind: str, text: str, stated: str) -> None:
+    """An imported model calls German deu_Latn, which no program for documents knows, and an underscore is none of a tag."""
+    made = translate_document(text.encode(), "json" if kind == "arb" else kind, ("eng_Latn", "deu_Latn"), each(upper)).data.decode()  # type: ignore[arg-type]
+    assert stated in made and "HI" in made and "deu_Latn" not in made
+
+
 def test_the_target_language_is_stated_where_it_was_not() -> None:
     one = done(ONE.replace(' target-language="de"', "").format('<trans-unit id="1"><source>hi</source></trans-unit>'))
     assert b'<file source-language="en" target-language="de">' in one.data

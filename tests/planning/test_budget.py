@@ -28,14 +28,18 @@ def measured(text: TextStats, pieces_per_second: float, vocab_size: int) -> Devi
 @pytest.mark.parametrize(
     ("text", "budget"),
     [
-        ("30m", Budget(1, None, 1_800)),
-        ("1h 30m", Budget(1, None, 5_400)),
+        ("30m", Budget(None, None, 1_800)),
+        ("1h 30m", Budget(None, None, 5_400)),
         ("8xH100 24h", Budget(8, "H100", 86_400)),
         ("2 x L4 90m", Budget(2, "L4", 5_400)),
-        ("H100 1h30m", Budget(1, "H100", 5_400)),
+        ("H100 1h30m", Budget(None, "H100", 5_400)),
         ("1,024xH100 2d", Budget(1_024, "H100", 172_800)),
         ("8xH100", Budget(8, "H100", None)),
         ("4 x RTX-4090 12h", Budget(4, "RTX-4090", 43_200)),
+        ("4090 24h", Budget(None, "4090", 86_400)),
+        ("RTX 4090 2h", Budget(None, "RTX 4090", 7_200)),
+        ("A100 80 24h", Budget(None, "A100 80", 86_400)),
+        ("8x4090 1 h 30 m", Budget(8, "4090", 5_400)),
     ],
 )
 def test_a_budget_is_devices_and_time(text: str, budget: Budget) -> None:
@@ -51,6 +55,7 @@ def test_a_budget_is_devices_and_time(text: str, budget: Budget) -> None:
         ("0xH100 1h", "no device"),
         ("0m", "no time to train"),
         ("8x 24h", "no device"),
+        ("1 30m", "no device"),
     ],
 )
 def test_a_budget_that_cannot_be_read_says_how_to_write_it(text: str, said: str) -> None:

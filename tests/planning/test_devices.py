@@ -41,6 +41,12 @@ def test_peaks_are_dense_ones_by_the_data_sheets() -> None:
         ("l4", "L4"),
         ("l40s", "L40S"),
         ("cpu-avx512", "CPU-AVX512"),
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("NVIDIA H100 PCIe", "H100"),
+        ("Tesla T4", "T4"),
+        ("NVIDIA A100-PCIE-40GB", "A100-40"),
+        ("NVIDIA A100 80GB PCIe", "A100-80"),
+        ("NVIDIA GeForce RTX 3090", "RTX-3090"),
     ],
 )
 def test_a_device_is_found_by_many_spellings(asked: str, meant: str) -> None:
@@ -55,7 +61,7 @@ def test_a_number_before_a_name_is_how_many() -> None:
     assert split_count("4090") == (None, "4090")
 
 
-@pytest.mark.parametrize("asked", ["H1000", "cpu", "", "rtx", "A", "100"])
+@pytest.mark.parametrize("asked", ["H1000", "cpu", "", "rtx", "A", "100", "NVIDIA H20", "L40", "B20"])
 def test_an_unknown_or_ambiguous_name_is_refused_with_the_names_and_how_to_add_one(asked: str) -> None:
     with pytest.raises(ConfigError) as refused:
         device(asked)

@@ -35,6 +35,7 @@ def test_any_number_of_texts_goes_with_one_call(client: Client) -> None:
     assert client.translate([]) == []
     prefixed = client.translate(texts, prefix=["zwei" if at == 200 else "" for at in range(300)])
     assert prefixed[200].startswith("zwei") and prefixed[199] == "zwei" and prefixed[201] == "eins"
+    assert client.translate(iter(["two", "three"]), prefix=("zwei", "")) == ["zwei", "drei"]
     with pytest.raises(ValueError, match="2 prefixes for 300 texts"):
         client.translate(texts, prefix=["zwei", ""])
 

@@ -273,6 +273,17 @@ def test_a_packed_document_costs_the_characters_in_it(translator: Translator, tm
         assert server.client.post("/v2/document", headers=rich, **sent).status_code == 429
 
 
+def test_a_document_that_is_not_packed_costs_its_bytes(translator: Translator, tmp_path: Path) -> None:
+    """Though its texts, with our tags in the place of its own, would be more."""
+    path = tmp_path / "keys.toml"
+    header = {"Authorization": f"DeepL-Auth-Key {Keys.add_key(path, 'a', characters_per_month=10_000)}"}
+    page = ("<p><b>seven</b> <i>one</i></p>" * 20).encode()
+    with serving(labelled(translator, ("en", "de")), keys=path) as server:
+        sent: dict[str, Any] = {"data": {"source_lang": "EN", "target_lang": "DE"}, "files": {"file": ("a.html", page)}}
+        assert server.client.post("/v2/document", headers=header, **sent).status_code == 200
+        assert server.client.get("/v2/usage", headers=header).json()["character_count"] == len(page)
+
+
 def test_who_may_ask_no_more_has_no_language_detected_either(
     translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,8 @@ from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.records import read_jsonl
 from limelight.documents.kinds import KINDS
 from limelight.serving.access.keys import Keys
+from limelight.serving.queue.models import Models
+from limelight.serving.queue.served_model import ServedModel
 from limelight.translator import Translator
 
 pytestmark = pytest.mark.process
@@ -255,6 +257,19 @@ def test_other_methods_are_not_allowed(server: Serving, method: str, path: str) 
 
 def sent_file(server: Serving, name: str, data: bytes, **fields: Any) -> httpx.Response:
     return server.client.post("/translate_file", files={"file": (name, data)}, data={**PAIR, **fields})
+
+
+def test_a_file_goes_to_the_model_that_is_named(translator: Translator) -> None:
+    """The page sends the one that was chosen; without a name it is the first for the pair."""
+    first, second = labelled(translator, ("en", "de")).all[0], labelled(translator, ("en", "de")).all[0]
+    with serving(Models([first, ServedModel("second", second.translator, speed=1_000.0)])) as two:
+        assert sent_file(two, "a.txt", b"seven", model="second").status_code == 200
+        assert sent_file(two, "a.txt", b"seven").status_code == 200
+        assert error(sent_file(two, "a.txt", b"seven", model="third"))[0] == 404
+        assert [line["model"] for line in two.lines if line["route"] == "/translate_file" and line["status"] == 200][:2] == [
+            "second",
+            "en-de",
+        ]
 
 
 def test_a_file_is_translated_and_can_be_fetched_once(server: Serving) -> None:

@@ -1,11 +1,24 @@
 """Languages have names that people know."""
 
+from itertools import product
+
+import langcodes
 import pytest
 
 from limelight.errors import ConfigError
+from limelight.text import language_names
 from limelight.text.identify import Identifier
 from limelight.text.language_names import list_codes, name, standard, usual_tag
 from limelight.text.languages import SCRIPTS
+
+
+def test_tags_of_strangers_are_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language_names, "MOST_TAGS", 200)
+    for first, second, third in product("abcdefgh", repeat=3):
+        usual_tag(f"de-{first}{second}{third}xx")
+    kept = [len(getattr(langcodes.Language, name)) for name in ("_INSTANCES", "_PARSE_CACHE")]
+    assert max(kept) <= 210
+    assert usual_tag("deu_Latn") == "de" and name("pt_BR") == "Portuguese (Brazil)"
 
 
 @pytest.mark.parametrize(

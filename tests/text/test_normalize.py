@@ -2,15 +2,17 @@
 
 # ruff: noqa: RUF001 (letters that look like others are what is tested)
 
+import time
 import unicodedata
 from itertools import permutations
+from random import Random
 
 import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from limelight.text.normalize import DEFAULT_STEPS, MAY_COMPOSE, STEPS, Step, normalize, normalize_text
+from limelight.text.normalize import DEFAULT_STEPS, MAY_COMPOSE, STEPS, Step, normalize, normalize_text, recompose
 
 # Every character that a step cares about, the neighbours it must not touch, and some letters.
 SPECIAL = (
@@ -146,3 +148,21 @@ def test_a_single_text_is_normalized_like_a_column_whatever_character_it_has() -
     known = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) not in ("Cn", "Cs")]
     column = pl.Series([f"a{letter}b {letter}" for letter in known])
     assert normalize(column, STEPS).to_list() == [normalize_text(text, STEPS) for text in column]
+
+
+def test_marks_come_into_their_order_as_unicode_has_it() -> None:
+    """Also those that are starters by themselves and none when they are parted, letters that are several, and what is no mark at all."""
+    chance = Random(5)
+    marks = [chr(code) for code in range(0x300, 0x20D0) if unicodedata.combining(chr(code))]
+    letters = [*chance.sample(marks, 40), *"aé😀≠ạ가각\u1100\u1161\u11a8\u0344\u0f73\u0f75"]
+    for _ in range(400):
+        text = "".join(chance.choices([*letters, *marks], k=chance.randint(60, 200)))
+        for form in ("NFC", "NFD"):
+            assert recompose(text, form) == unicodedata.normalize(form, text)  # type: ignore[arg-type]
+
+
+def test_a_letter_with_a_hundred_thousand_marks_does_not_hold_all_threads() -> None:
+    """It took a minute, and a server answered nobody meanwhile."""
+    began = time.process_time()
+    assert len(recompose("a" + "\u0301\u0316" * 50_000)) == 100_000
+    assert time.process_time() - began < 2

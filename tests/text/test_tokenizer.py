@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from limelight.errors import ConfigError, DataError
 from limelight.text.pieces import tokenizer as module
 from limelight.text.pieces import word_memory
+from limelight.text.pieces.few_words import LONGEST, FewWords
 from limelight.text.pieces.tokenizer import (
     END,
     PAD,
@@ -299,3 +301,17 @@ def test_the_word_path_is_the_one_used(tokenizer, monkeypatch):
     fresh.encode(["the cat"])
     assert sorted(asked) == [" cat", " dog", " the", "the"]
     assert isinstance(fresh.processor, SentencePieceProcessor)
+
+
+def test_long_words_are_not_remembered() -> None:
+    """A text of a script without blanks is a single word: a few hundred of them would fill the memory of a server."""
+    asked: list[str] = []
+
+    def segment(words: Sequence[str]) -> list[list[int]]:
+        asked.extend(words)
+        return [[len(word)] for word in words]
+
+    few, long = FewWords(segment), "字" * (LONGEST + 1)
+    for _ in range(2):
+        assert few.ids_of(["ab", long]) == {"ab": [2], long: [LONGEST + 1]}
+    assert asked == ["ab", long, long] and list(few._ids) == ["ab"]

@@ -169,6 +169,8 @@ def test_an_interrupted_run_is_not_told_to_train_longer(tmp_path: Path) -> None:
         ("limelight train 'a 1.tsv' -o x9 --steps 1234567", "limelight train 'a 1.tsv' -o x9 --steps 2469134"),
         ("limelight train r.toml schedule.steps=700", "limelight train r.toml schedule.steps=700 --steps 2400"),
         ("limelight train en-de", "limelight train en-de --steps 2400"),
+        ("limelight demo", None),
+        ("limelight learn en-de", None),
         ("", None),
     ],
 )

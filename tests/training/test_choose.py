@@ -432,6 +432,20 @@ def test_what_is_asked_wins_over_what_is_written(prepared: PreparedCorpus, tmp_p
 
 
 @pytest.mark.usefixtures("fast")
+def test_threads_of_a_recipe_that_this_machine_has_not_are_left_out_and_those_asked_for_are_not(
+    prepared: PreparedCorpus, tmp_path: Path
+) -> None:
+    recipe, _ = asked(prepared, tmp_path, steps=30, threads=1)
+    written = recipe.changed(machine=recipe.machine.changed(threads=4096))
+    here, said = asked(prepared, tmp_path, data=None, recipe=written)
+    assert here.machine.threads == count_threads().value
+    assert any(each.name == "threads" and "in place of 4096" in each.why for each in said)
+    more = count_threads().value + 1
+    for given in ({"threads": more}, {"changes": {"machine": {"threads": more}}}):
+        assert asked(prepared, tmp_path, data=None, recipe=written, **given)[0].machine.threads == more
+
+
+@pytest.mark.usefixtures("fast")
 def test_a_model_of_other_pieces_is_refused(prepared: PreparedCorpus, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"500 and 500 pieces.*data.pieces.size"):
         asked(prepared, tmp_path, steps=3, changes={"model": {"vocab_size": 500}})

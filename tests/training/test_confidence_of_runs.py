@@ -15,6 +15,8 @@ from limelight.corpus.exchange.engine_local import LocalEngine
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.prepare import prepare
 from limelight.evaluation.config import InferenceOptions
+from limelight.training.config import FineTuning
+from limelight.training.report.headline import tell_before
 from limelight.training.report.run_record import read_run
 from limelight.training.run_folder import BUNDLE, SCORES
 from limelight.training.step.budget_clock import BudgetClock
@@ -82,6 +84,26 @@ def test_without_a_calibration_the_scores_have_no_confidence(run: Path) -> None:
     score(run, PreparedCorpus.open(run / "prepared"), ON, lambda *_: None, ENDLESS)
     found = read_run(run).scores
     assert found is not None and found.confidence is None
+
+
+@pytest.mark.slow
+def test_the_translator_that_a_run_went_on_from_is_scored_on_the_same_text(run: Path, tmp_path: Path) -> None:
+    """Its decoder is damaged, so it is worse, and that is no chance; one that is away by now costs the comparison alone."""
+    found, pieces = bundle.read(STORED), (STORED / "pieces.model").read_bytes()
+    weights = {name: weight * (0.5 if "decoder" in name else 1) for name, weight in found.weights().items()}
+    bundle.write(tmp_path / "old", found.settings, weights, (pieces, pieces))
+    prepared = PreparedCorpus.open(run / "prepared")
+    score(run, prepared, ON, lambda *_: None, ENDLESS, None, FineTuning(bundle=str(tmp_path / "old")))
+    scores = read_run(run).scores
+    assert scores is not None
+    told, before = tell_before(scores.before), {each.metric: each for each in scores.before}
+    assert {name: each.other for name, each in before.items()} == {name: scores.of(name).value for name in ("BLEU", "chrF2")}  # type: ignore[union-attr]
+    assert all(each.significant and each.difference > 5 for each in scores.before)
+    assert f"before: BLEU {before['BLEU'].system:.1f} · " in told and "this one is better by" in told
+    for other in (FineTuning(bundle=str(tmp_path / "nowhere")), FineTuning(bundle=str(tmp_path / "old"), parent="en to de")):
+        score(run, prepared, ON, lambda *_: None, ENDLESS, None, other)
+        again = read_run(run).scores
+        assert again is not None and again.before == () and again.scores == scores.scores
 
 
 def test_a_budget_that_is_used_up_leaves_a_part_of_the_test_set_and_the_report_says_so(run: Path) -> None:

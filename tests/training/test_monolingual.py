@@ -274,6 +274,15 @@ def test_another_request_is_refused_and_a_stopped_model_ends_it(corpus: Path, nu
         lead(ask(corpus, steps=90, seed=3), tmp_path / "run", led)
 
 
+def test_a_dry_run_looks_at_its_own_text_and_not_at_that_of_another(corpus: Path, tmp_path: Path) -> None:
+    led = Led()
+    lead(ask(corpus, steps=90, dry_run=True), tmp_path / "run", led)
+    [text] = (tmp_path / "run").rglob("train.parquet")
+    text.unlink()
+    lead(ask(corpus, steps=90, dry_run=True), tmp_path / "run", led)
+    assert text.is_file()
+
+
 @pytest.mark.parametrize("dry", [False, True])
 def test_lines_that_cannot_be_used_are_refused_before_anything_is_trained(corpus: Path, tmp_path: Path, dry: bool) -> None:
     (tmp_path / "none.de").touch()

@@ -174,6 +174,17 @@ def test_a_run_that_goes_on_finds_the_same_without_preparing_again(
 
 
 @pytest.mark.slow
+def test_files_that_have_changed_are_held_out_from_anew(old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path) -> None:
+    """Who is told to give more text, and adds it to the same files, must not be told so again."""
+    preparing(mix_old_text(new, OldText(old, 0.5), tmp_path, 1, preparing))
+    others = apart(100, PAIRS, seed=10)
+    assert [str(path) for path in write_pairs(others, tmp_path / "new", "new")] == list(new.corpora[0].paths)
+    preparing(mix_old_text(new, OldText(old, 0.5), tmp_path, 1, preparing))
+    held_out = texts(tmp_path / PREPARED, "valid") | texts(tmp_path / PREPARED, "test")
+    assert held_out and held_out <= {source for source, _ in others}
+
+
+@pytest.mark.slow
 def test_old_text_is_told_what_it_was_told_and_is_what_people_wrote(tmp_path: Path) -> None:
     corpora = [
         {

@@ -144,7 +144,9 @@ def test_fine_tuning_in_one_direction_tells_its_language_and_keeps_the_others():
     assert marks.source_begin == (21,)
     joined = Inherited(tags=tags).join_tags((("en", "fr"),))
     assert joined is not None
-    assert joined.directions == (("en", "fr"), ("en", "de"))
+    assert joined.directions == (("en", "fr"), ("en", "de")) and joined.inherited == (("en", "de"),)
+    again = Inherited(tags=joined).join_tags((("en", "de"), ("en", "fr")))
+    assert again is not None and again.inherited == ()
     made = BundleSettings(languages=("en", "fr"), model=old.model, tags=joined, source_begin=marks.source_begin)
     assert made.aim("de").source_begin == (20,)
 

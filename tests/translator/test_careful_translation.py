@@ -308,10 +308,14 @@ def test_line_breaks_and_spaces_stay_where_they_were() -> None:
         ("Ein Hund rennt.", "Ein Vierbeiner rennt.", False),
         ("Ein Hund rennt.", "Ein Hund rennt!", False),
         ("", "Köter", False),
+        ("Ein Hund hat 3 Beine.", "Ein Hund hat ⟦0⟧ Beine Vierbeiner.", True),
+        ("犬は走る。", "犬は走る。ケータ", True),
+        ("犬は走る。", "猫は走る。", False),
     ],
 )
 def test_a_term_that_replaces_nothing_is_noticed(first: str, second: str, added: bool) -> None:
-    sentences = [SimpleNamespace(candidates=[SimpleNamespace(text=text)]) for text in (second, first)]
+    care = SimpleNamespace(restore=lambda marked: marked.replace("⟦0⟧", "3"))  # the second search takes every number out
+    sentences = [SimpleNamespace(candidates=[SimpleNamespace(text=text)], care=care) for text in (second, first)]
     assert _is_longer(*sentences) == added  # type: ignore[arg-type]
 
 

@@ -90,6 +90,8 @@ def test_a_search_may_be_changed_by_name_and_keeps_what_the_bundle_says() -> Non
         assert len(translator.translate(["one"], search={"beam": 3, "nbest": 3})[0].alternatives) == 2
         translator.settings = translator.settings.changed(search=SearchSettings(beam=3, nbest=3))
         assert len(translator.translate(["one"], search={"length_penalty": 1.0})[0].alternatives) == 2
+        assert len(translator.translate(["one"], search={"beam": 2})[0].alternatives) == 1, "the n-best shrinks to the beam"
+        assert len(translator.translate(["one"], search={"nbest": 5})[0].alternatives) == 4, "and the beam grows to the n-best"
         with pytest.raises(ConfigError, match="beem"):
             translator.translate(["one"], search={"beem": 3})
         with pytest.raises(TypeError, match="settings by name"):

@@ -238,11 +238,12 @@ export class Api {
     return (await this.answered("api/v1/export", sent(asked))).blob();
   }
 
-  async translateFile(file: File, source: string, target: string, tags: readonly string[], signal: AbortSignal): Promise<string> {
+  async translateFile(file: File, asked: { source: string; target: string; tags: readonly string[]; model: string | null }, signal: AbortSignal): Promise<string> {
     const form = new FormData();
-    form.append("source", source);
-    form.append("target", target);
-    for (const tag of tags) form.append("tags", tag);
+    form.append("source", asked.source);
+    form.append("target", asked.target);
+    for (const tag of asked.tags) form.append("tags", tag);
+    if (asked.model !== null) form.append("model", asked.model);
     form.append("file", file);
     const { translatedFileUrl } = await this.ask<{ translatedFileUrl: string }>("translate_file", {
       method: "POST",

@@ -47,6 +47,19 @@ describe("a correction", () => {
     expect(asked.filter(({ path }) => path === "api/v1/corrections")).toEqual([]);
   });
 
+  test("that is being written stays, however often it is begun, and thanks are for the translation on show alone", async () => {
+    const { translating, correcting } = await opened(true);
+    correcting.open();
+    correcting.text = "Eine Katze";
+    correcting.open();
+    expect(correcting.text).toBe("Eine Katze");
+    await correcting.send();
+    expect(correcting.kept).toBe(true);
+    translating.text = "A dog";
+    await translating.now();
+    expect(correcting.kept).toBe(false);
+  });
+
   test("is not offered where none are kept, nor of a text that has changed", async () => {
     const none = await opened(false);
     none.correcting.open();

@@ -172,6 +172,8 @@ describe("trouble", () => {
       expect(title.length).toBeGreaterThan(10);
       expect(todo.length).toBeGreaterThan(10);
     }
+    expect(advice(troubleOf(403, null, { error: { code: "wrong_key", message: "no such key" } }), null).title).toContain("asks for a key");
+    expect(advice(troubleOf(403, null, { error: { code: "foreign_origin", message: "another site asks", hint: "name its host" } }), null)).toEqual({ title: "another site asks", todo: "name its host" });
     expect(advice(troubleOf(503, "1", null), 1).todo).toContain("by itself");
     expect(advice(troubleOf(501, null, { error: { message: "no torch", hint: "install it" } }), null)).toEqual({ title: "This server cannot do that", todo: "no torch; install it" });
     expect(advice(troubleOf(503, null, { error: { code: "stopping" } }), null).title).toContain("restarted");

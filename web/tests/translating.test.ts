@@ -143,6 +143,36 @@ test("an old translation stays and is known to be old", async () => {
   expect([page.current?.text, page.fresh]).toEqual(["ONE", false]);
 });
 
+test("what was translated into another language is old until the answer is there, and a swap does not take it", async () => {
+  page.write("hello");
+  await vi.advanceTimersByTimeAsync(600);
+  expect([page.shown?.result.text, page.fresh]).toEqual(["HELLO", true]);
+  page.chooseTarget("fr");
+  expect(page.fresh).toBe(false);
+  await vi.advanceTimersByTimeAsync(50);
+  expect(page.fresh).toBe(true);
+  server.refusals.push({ status: 400 });
+  page.chooseTarget("de");
+  await vi.advanceTimersByTimeAsync(50);
+  expect([page.status.kind, page.fresh]).toEqual(["failed", false]);
+  page.swap();
+  expect([page.source, page.target, page.text]).toEqual(["de", "en", "hello"]);
+});
+
+test("who does not wait for an opening has one, with what the link asked for", async () => {
+  const slow = new Server();
+  page = new Translating(slow.api);
+  slow.delay = 5000;
+  const first = page.open({ source: "de", target: "en", text: "hallo" });
+  await vi.advanceTimersByTimeAsync(10);
+  slow.delay = 10;
+  const second = page.again();
+  await vi.advanceTimersByTimeAsync(200);
+  await Promise.all([first, second]);
+  expect([page.source, page.target, page.shown?.result.text]).toEqual(["de", "en", "HALLO"]);
+  expect(slow.left).toBeGreaterThan(0);
+});
+
 test("nothing is left of a text that was cleared", async () => {
   page.write("one");
   await vi.advanceTimersByTimeAsync(600);

@@ -3,13 +3,13 @@
 import json
 import shutil
 from collections.abc import Container, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from limelight.bundle.card import card
-from limelight.bundle.layout import AGAIN, CARD, CONFIG, MANIFEST, PIECES, VOCABULARIES, WEIGHTS, pick_files, refusal
+from limelight.bundle.layout import AGAIN, CARD, CONFIG, GLOSSARY, MANIFEST, PIECES, VOCABULARIES, WEIGHTS, pick_files, refusal
 from limelight.bundle.manifest import Entry, difference, relist, verify
 from limelight.bundle.settings import BundleSettings
 from limelight.bundle.strict_json import read_json, settings_of
@@ -120,9 +120,12 @@ def write(
             if numbers is not None
         },
     }
+    keeps = _has_glossary(folder, settings.languages)
     with whole_folder(folder) as beside:
         for name, content in contents.items():
             (beside / name).write_bytes(content)
+        if keeps:
+            shutil.copyfile(folder / GLOSSARY, beside / GLOSSARY)
         save_weights(beside, weights)
         relist(beside)
         try:
@@ -130,6 +133,15 @@ def write(
         except ModelFileError as error:
             found = str(error).removesuffix(f"\n{AGAIN}")
             raise ModelFileError(found.replace(f"{beside} cannot be used", f"{folder} was not written")) from None
+
+
+def _has_glossary(folder: Path, languages: tuple[str, str]) -> bool:
+    """Whether what is replaced has a person's own terms, and for these languages."""
+    if not (folder / GLOSSARY).is_file() or (folder / GLOSSARY).is_symlink():
+        return False
+    with suppress(ModelFileError):
+        return read(folder, weights=False).settings.languages == languages
+    return False
 
 
 def amend(folder: Path, **changes: Any) -> None:

@@ -70,6 +70,9 @@ def _directions(first: Direction, tags: BundleTags) -> list[str]:
     if tags.directions:
         pairs = ", ".join(f"`{source}` to `{target}`" for source, target in tags.directions)
         lines.append(f"- directions: {pairs}")
+        if tags.inherited:
+            old = ", ".join(f"`{source}` to `{target}`" for source, target in tags.inherited)
+            lines.append(f"- taught to the translator before this one, and neither taught nor scored since: {old}")
         every = {(source, target) for source in tags.list_sources(first) for target in tags.list_targets(first) if source != target}
         if every - set(tags.directions):
             lines.append("- others between these languages were never trained; what comes of them has to be looked at")

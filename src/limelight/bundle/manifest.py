@@ -70,7 +70,7 @@ def relist(folder: Path) -> None:
 
 def is_ours(path: str) -> bool:
     """Is a path the name of a file that a bundle may have, beside its manifest?"""
-    return path in NAMES or path.startswith(EXPORT)
+    return path in NAMES or (path.startswith(EXPORT) and not path.rpartition("/")[2].startswith("."))  # as a file manager leaves
 
 
 def _paths(folder: Path) -> list[str]:

@@ -9,11 +9,11 @@ The language comes first, then names in the order in which they are listed, so t
 
 import difflib
 from collections.abc import Collection, Mapping
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
 
-from limelight.config import Settings
+from limelight.config import SparseSettings
 from limelight.errors import ConfigError
 from limelight.text.language_names import name, same, usual_tag
 from limelight.text.languages import base
@@ -26,9 +26,10 @@ MOST_LANGUAGES, MOST_DIRECTIONS = 1_000, 10_000
 MOST_LISTED = 40  # languages in a message
 
 
-class BundleTags(Settings):
+class BundleTags(SparseSettings):
     """Bundle tags say which id stands for which language and name, and between which languages the model was taught to translate."""
 
+    rare: ClassVar = {"inherited"}
     source: dict[Language, NonNegativeInt] = Field({}, max_length=MOST_LANGUAGES, description="Before the source, by its own language.")
     target: dict[Language, NonNegativeInt] = Field(
         {}, max_length=MOST_LANGUAGES, description="Before the source, by the target's language."
@@ -39,6 +40,9 @@ class BundleTags(Settings):
     names: dict[str, NonNegativeInt] = Field({}, max_length=MOST_NAMES, description="Before the source, after languages: formal, ui.")
     directions: tuple[Direction, ...] = Field(
         (), max_length=MOST_DIRECTIONS, description="Those that were trained, the usual one first. None: between all languages above."
+    )
+    inherited: tuple[Direction, ...] = Field(
+        (), max_length=MOST_DIRECTIONS, description="Those of them that the translator before this one was taught, and this one was not."
     )
 
     @model_validator(mode="after")
@@ -52,6 +56,7 @@ class BundleTags(Settings):
         problems += _twice([(f"target_begin.{key}", i) for key, i in self.target_begin.items()])
         if len(set(self.directions)) < len(self.directions):
             problems.append("directions has one twice")
+        problems += [f"inherited has {'-'.join(pair)}, which directions has not" for pair in sorted({*self.inherited} - {*self.directions})]
         for field, side in (("source", 0), ("target", 1), ("target_begin", 1)):
             known: Mapping[str, int] = getattr(self, field)
             untold = sorted({pair[side] for pair in self.directions} - known.keys()) if known else []
@@ -91,7 +96,8 @@ class BundleTags(Settings):
             return own_source, own_target
         fitting = [pair for pair in self.directions if own_source in (None, pair[0]) and own_target in (None, pair[1])]
         if fitting:
-            return min(fitting, key=lambda pair: (pair[0] != first[0]) + (pair[1] != first[1]))
+            forgotten = frozenset(self.inherited)
+            return min(fitting, key=lambda pair: (pair in forgotten, (pair[0] != first[0]) + (pair[1] != first[1])))
         if own_target is not None:
             return first[0] if own_target != first[0] else first[1], own_target
         return (own_source, first[1] if own_source != first[1] else first[0]) if own_source is not None else first

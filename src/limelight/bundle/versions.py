@@ -65,3 +65,9 @@ def find_version(folder: Path, number: int | None = None) -> Path:
     """The folder of that version; by default of the one in use."""
     number = read_history(folder).current if number is None else number
     return folder / LEARNT / str(number) / RUN if number else folder
+
+
+def find_original(bundle: Path) -> list[Path]:
+    """Where the bundle may lie that a version was learnt from; nowhere for one that is no version."""
+    roots = [place.parent for place in bundle.parents if place.name == LEARNT and (place / HISTORY).is_file()]
+    return [place for root in roots[:1] for place in (root / "bundle", root)]

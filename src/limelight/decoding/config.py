@@ -1,6 +1,7 @@
 """Search settings are every number and choice that decides which translation is found for given probabilities."""
 
-from typing import Literal, Self
+import math
+from typing import Any, Literal, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
 
@@ -72,6 +73,15 @@ class SearchSettings(Settings):
         if self.mbr_samples is not None and self.sampling is None:
             problems.append("mbr_samples draws, and needs to know how: give sampling too, such as sampling.top_p=0.9")
         return self.refuse(problems)
+
+    def fitted(self, **values: Any) -> Self:
+        """As `changed`, where what is asked for wins: a beam that is not named grows to the n-best and to a multiple of the groups, and
+        an n-best and groups that are not named shrink to the beam. nbest=6 of beam=4, groups=4 -> beam=8, nbest=6, groups=4."""
+        beam, nbest, groups = (values.get(key, getattr(self, key)) for key in ("beam", "nbest", "groups"))
+        beam = beam if "beam" in values else max(beam, nbest)
+        groups = groups if "groups" in values else min(groups, beam)
+        beam = groups * math.ceil(beam / groups)
+        return self.changed(**values | {"beam": beam, "nbest": nbest if "nbest" in values else min(nbest, beam), "groups": groups})
 
     def limit(self, source_pieces: int) -> int:
         """Most pieces of a translation, its end included: min(256, 3 n + 20) by default, and never too few for the fewest asked for."""

@@ -27,6 +27,11 @@ _LIKE_OURS = re.compile(r"<\s{0,9}/?\s{0,9}[gx]\b")  # in the document's own tex
 MOST_TAGS = 999_999
 
 
+def count_characters(texts: Sequence[str]) -> int:
+    """Those of a document itself: our tags, which stand for its own, are none of them."""
+    return sum(len(_TAGS.sub("", text)) for text in texts)
+
+
 class InlineItem(NamedTuple):
     kind: Literal["text", "open", "close", "single"]
     start: int

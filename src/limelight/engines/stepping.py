@@ -6,7 +6,9 @@ and the beginning of every row anew. That is work in the square of a translation
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import ctranslate2
 import numpy as np
 
 from limelight.decoding.config import SearchSettings
@@ -99,7 +101,16 @@ class SteppedModel:
                 return_end_token=True,
             )
             for at, result in zip(going, results, strict=True):
-                logits_V = np.array(result.logits[0][begun])
+                logits_V = _fetch(result.logits[0][begun])
                 high = logits_V.max()
                 scores_NV[at] = logits_V - (high + np.log(np.exp(logits_V - high).sum()))
         return scores_NV
+
+
+def _fetch(logits_V: Any) -> Floats:
+    """As NumPy reads it: it sees neither the memory of a GPU nor bfloat16."""
+    if logits_V.device != "cpu":
+        logits_V = logits_V.to_device(ctranslate2.Device.cpu)
+    if logits_V.dtype != ctranslate2.DataType.float32:
+        logits_V = logits_V.to(ctranslate2.DataType.float32)
+    return np.array(logits_V)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from limelight.bundle.confidence import Calibration
+from limelight.bundle.tags import MOST_LISTED
 from limelight.corpus.reading.language_tags import closeness, find_nearest, guess_languages
 from limelight.decoding.config import SearchSettings
 from limelight.errors import DataError
@@ -92,7 +93,7 @@ def _aim(translator: Translator, guess: Direction | None, running: InferenceOpti
     if guess is None or any(asked):
         return translator.towards(*asked, tags)
     if (nearest := find_nearest(guess, translator.directions)) is None:
-        taught = ", ".join(f"{source} to {target}" for source, target in translator.directions)
+        taught = ", ".join(f"{source} to {target}" for source, target in translator.directions[:MOST_LISTED])
         raise DataError(
             f"the set goes from {guess[0]} to {guess[1]} by its names, and the translator was taught {taught}: give --from and --to"
         )

@@ -9,19 +9,19 @@ from limelight.planning.time.devices import split_count
 
 UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 NUMBER: Final = r"\d+(?:\.\d+)?"
-TIME: Final = re.compile("".join(f"(?:(?P<{unit}>{NUMBER}){unit})?" for unit in UNITS))
+TIME: Final = re.compile("".join(rf"(?:(?P<{unit}>{NUMBER})\s*{unit}\s*)?" for unit in UNITS))  # "4090 24h" is no time
 
 
 @dataclass(frozen=True)
 class Budget:
-    count: int
+    count: int | None  # None: that was not said
     device: str | None  # None: this machine
     seconds: float | None  # None: as long as it takes
 
 
 def budget_seconds(text: str) -> float:
     """budget_seconds("1h30m") -> 5400.0; also 90s, 1.5h, 2d. A number alone could be minutes or hours, and is refused."""
-    written = re.sub(r"\s+", "", text.lower())
+    written = text.strip().lower()
     if re.fullmatch(NUMBER, written):
         raise ConfigError(f"--budget {text} has no unit; write {written}m for minutes, {written}h for hours")
     match = TIME.fullmatch(written)
@@ -36,7 +36,7 @@ def budget_seconds(text: str) -> float:
 def parse_budget(text: str) -> Budget:
     """Devices, time or both: "8xH100 24h", "2 x L4 90m", "H100 1h30m", "30m", "8xH100"."""
     words = text.split()
-    first = next((n for n in range(len(words)) if TIME.fullmatch("".join(words[n:]).lower())), len(words))
+    first = next((n for n in range(len(words)) if TIME.fullmatch(" ".join(words[n:]).lower())), len(words))
     named, time = " ".join(words[:first]), " ".join(words[first:])
     alone = re.fullmatch(NUMBER, words[-1]) if words else None
     if not words or (alone and len(words) == 1):
@@ -48,6 +48,6 @@ def parse_budget(text: str) -> Budget:
     count, device = split_count(named) if named else (None, None)
     if count == 0:
         raise ConfigError(f"--budget {text}: that is no device; write 1x{device} or more")
-    if device is not None and not re.search(r"[a-zA-Z]", re.sub(r"^\d*\s*[x*]$", "", device)):
+    if device is not None and not re.search(r"[a-zA-Z]|\d{4}", re.sub(r"^\d*\s*[x*]$", "", device)):
         raise ConfigError(f"--budget {text}: {device} names no device; write it as 8xH100 24h, or 30m for this machine")
-    return Budget(count or 1, device, budget_seconds(time) if time else None)
+    return Budget(count, device, budget_seconds(time) if time else None)

@@ -8,7 +8,6 @@ Bayes weights. Here all texts of a slice take a step together:
 The result is that of `LanguageIdentifier(norm_probs=True).classify(text[:LONGEST])`.
 """
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
+from limelight.text.normalize import recompose
 from limelight.text.pieces.few_words import to_bytes
 from limelight.text.pieces.word_memory import Integers
 
@@ -164,7 +164,7 @@ def walk(model: Model, letters: Letters, begins: Integers, lengths: Integers) ->
 def _prepare_text(text: str) -> str:
     """Cut, and as py3langid reads it: a text in capitals in lower case, letters and accents composed (NFC)."""
     cut = text[:LONGEST]
-    return unicodedata.normalize("NFC", cut.lower() if cut.isupper() else cut)
+    return recompose(cut.lower() if cut.isupper() else cut)
 
 
 def _prepare_column(texts: "pa.StringArray | Sequence[str]") -> tuple[Letters, Integers]:

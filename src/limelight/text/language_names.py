@@ -6,12 +6,16 @@ langcodes takes a third of a second to load, and is loaded for what the commones
 import difflib
 import re
 from functools import cache, lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from limelight.errors import ConfigError
 from limelight.text.languages import SCRIPTS, base, lower_code
 
+if TYPE_CHECKING:
+    import langcodes
+
 _OLD: Final = {"iw", "in", "ji", "jw", "mo"}  # withdrawn, and still in old files
+MOST_TAGS: Final = 5_000  # that are remembered
 LONGEST_TAG: Final = 35  # characters that a language tag may have to be understood everywhere (RFC 5646, 4.4.1)
 
 # What people say where the registry's first name is another, and what a region or a script adds where they tell two languages apart by it.
@@ -68,6 +72,13 @@ def usual_tag(tag: str) -> str:
     return _standard(tag) or tag
 
 
+def stated_tag(code: str) -> str:
+    """What a document states: stated_tag("arb_Arab") -> "ar"; stated_tag("zho_Hans") -> "zh-Hans"; stated_tag("pt_BR") -> "pt-BR"."""
+    tag = usual_tag(code)
+    short = _MEMBER_OF.get(base(tag))
+    return tag if short is None else usual_tag(short + tag[len(base(tag)) :])
+
+
 def short_code(code: str) -> str:
     """The language alone, as most people write it: short_code("deu_Latn") -> "de"; short_code("arb_Arab") -> "ar"."""
     short = base(usual_tag(code))
@@ -96,6 +107,15 @@ def same(one: str, other: str) -> bool:
     return not _all_codes(base(one)).isdisjoint(_all_codes(base(other)))
 
 
+def are_written_alike(one: str, other: str) -> bool:
+    """Do two tags name one language, in one script, and no two regions or variants? zh-CN and zh-Hans do, pt-BR and pt-PT do not."""
+    if not same(one, other):
+        return False
+    found = [tag for tag in map(_read_tag, (one, other)) if tag is not None and tag.is_valid()]
+    regions, kinds = {tag.territory for tag in found} - {None}, {(*(tag.variants or ()), tag.private) for tag in found}
+    return len(found) == 2 and len(regions) < 2 and len(kinds) == 1 and len({tag.maximize().script for tag in found}) == 1
+
+
 @lru_cache(maxsize=1_000)
 def _all_codes(code: str) -> frozenset[str]:
     """All that models call a language: _all_codes("de") == _all_codes("deu") == {"de", "deu", "ger"}."""
@@ -117,18 +137,27 @@ def _is_valid(code: str) -> bool:
 def _standard(code: str) -> str | None:
     if len(code) == 2 and code in SCRIPTS:
         return code
+    language = _read_tag(code)
+    return language.simplify_script().to_tag() if language is not None and language.is_valid() else None
+
+
+def _read_tag(code: str) -> "langcodes.Language | None":
+    """None: no tag, or one that is too long."""
     import langcodes
 
     tag = code.strip().replace("_", "-")
     if not re.fullmatch("[A-Za-z0-9-]+", tag) or len(tag) > LONGEST_TAG:
         return None
+    for name in ("_INSTANCES", "_PARSE_CACHE"):  # where langcodes keeps every tag that it was ever asked for, as strangers write them
+        if len(kept := getattr(langcodes.Language, name, {})) > MOST_TAGS:
+            kept.clear()
     try:
         language = langcodes.Language.get(tag, normalize=False)
         if language.language in _OLD or not language.is_valid():
             language = langcodes.Language.get(langcodes.standardize_tag(tag), normalize=False)
     except ValueError:
         return None
-    return language.simplify_script().to_tag() if language.is_valid() else None
+    return language
 
 
 def _hint(code: str) -> str:

@@ -11,6 +11,7 @@ quotes     typographic quotation marks and apostrophes become " and '; off by de
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 _INVISIBLE, _MAY_COMPOSE = _compile(INVISIBLE), _compile(MAY_COMPOSE)
 # Unicode's White_Space, which `\s` is in Polars; in Python it has four signs more.
+_MARKS = re.compile(r"[^\w\x00-\x7f]{30,}")  # or other signs; no text has so many marks on a letter
 _WHITE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 
 
@@ -57,12 +59,27 @@ def is_white(letter: str) -> bool:
     return _WHITE.match(letter) is not None
 
 
+def recompose(text: str, form: Literal["NFC", "NFD"] = "NFC") -> str:
+    """`unicodedata.normalize`, in linear time: that one brings the marks of a letter into their order by exchanging neighbours, and holds
+    all threads meanwhile: a minute for 100,000 marks."""
+    return unicodedata.normalize(form, text if text.isascii() else _MARKS.sub(_order_marks, text))
+
+
+def _order_marks(run: re.Match[str]) -> str:
+    found, letters = list[tuple[int, int, str]](), 0
+    for sign in "".join(unicodedata.normalize("NFD", sign) for sign in run[0]):
+        order = unicodedata.combining(sign)
+        letters += order == 0
+        found.append((letters, order, sign))
+    return "".join(sign for _, _, sign in sorted(found, key=itemgetter(0, 1)))
+
+
 def normalize_text(text: str, steps: Sequence[Step]) -> str:
     """The same as `normalize` of a column: normalize_text("a  b", ["spaces"]) -> "a b"."""
     if "invisible" in steps:
         text = _INVISIBLE.sub("", text)
     if "nfc" in steps:
-        text = unicodedata.normalize("NFC", text)
+        text = recompose(text)
     if "spaces" in steps:
         text = _WHITE.sub(" ", text).strip(" ")
     return text.translate(_QUOTES) if "quotes" in steps else text

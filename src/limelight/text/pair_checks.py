@@ -8,6 +8,7 @@ from typing import Final
 
 from limelight.text import patterns
 from limelight.text.languages import UNSPACED_LETTER
+from limelight.text.normalize import recompose
 
 REPEATED_WORDS = 12  # shorter text repeats by chance
 REPEATED_TIMES = 4  # "%s, %s, %s and %s" is no fault
@@ -59,7 +60,7 @@ def is_copied(source: str, target: str, words: int) -> bool:
 
 def _loosen(text: str) -> str:
     """Letters alone, without case and the accents of European scripts."""
-    apart = unicodedata.normalize("NFD", text).lower()
+    apart = recompose(text, "NFD").lower()
     return "".join(sign for sign in apart if unicodedata.category(sign)[0] in "LM" and not "\u0300" <= sign <= "\u036f")
 
 

@@ -136,7 +136,10 @@ class Inherited(Settings):
     def join_tags(self, directions: tuple[tuple[str, str], ...]) -> BundleTags | None:
         """What the new translator can be told: all that the old one could, with the directions of the new text first."""
         old = self.tags
-        return old and old.changed(directions=tuple(dict.fromkeys([*directions, *old.directions])) if old.directions else ())
+        if old is None or not old.directions:
+            return old
+        others = tuple(pair for pair in old.directions if pair not in directions)
+        return old.changed(directions=(*dict.fromkeys(directions), *others), inherited=others)
 
 
 class FineTuning(SparseSettings):

@@ -69,7 +69,10 @@ def read_search(given: Search, usual: SearchSettings) -> SearchSettings:
         return given or usual
     if not isinstance(given, Mapping):
         raise TypeError(f'search wants SearchSettings(...) or settings by name, such as {{"beam": 8}}, not {type(given).__name__}')
-    return usual.changed(**given)
+    values = dict(given)
+    if isinstance(drawn := values.get("sampling"), Mapping):
+        values["sampling"] = (usual.sampling or Sampling()).changed(**drawn)
+    return usual.changed(**values) if values.get("sampling", usual.sampling) else usual.fitted(**values)
 
 
 def read_glossary(given: Glossaries, usual: Glossary | None) -> Glossary | Sequence[Glossary | None] | None:

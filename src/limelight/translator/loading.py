@@ -11,6 +11,7 @@ from limelight.bundle import Bundle
 from limelight.bundle.bundle import read
 from limelight.bundle.layout import EXPORT, GLOSSARY
 from limelight.bundle.remote import fetch_bundle
+from limelight.bundle.versions import find_original
 from limelight.decoding.steps import Specials
 from limelight.engines.ctranslate2 import CTranslate2Engine, computes_in, count_accelerators
 from limelight.engines.engine import Engine
@@ -141,7 +142,9 @@ def specials(bundle: Bundle) -> Specials:
 
 
 def load_glossary(bundle: Bundle) -> Glossary | None:
-    terms = bundle.folder / GLOSSARY
+    """Its own; of a version that was learnt, which has none, that of the translator which learnt it."""
+    places = (bundle.folder, *find_original(bundle.folder))
+    terms = next((place / GLOSSARY for place in places if (place / GLOSSARY).exists()), bundle.folder / GLOSSARY)
     if terms.is_symlink():  # of a bundle that a stranger made, it might lead anywhere
         raise ModelFileError(f"{terms} is a link, and links are not followed; put the glossary itself there")
     return Glossary.load(terms, bundle.settings.languages) if terms.is_file() else None

@@ -18,6 +18,7 @@ from limelight.errors import LimelightError
 from limelight.text.careful.glossary import Term
 from limelight.text.careful.term_targets import TargetFinder
 from limelight.translator.aligning.tag_placing import join_care, place_tags, remove_tags
+from limelight.translator.confidence import split_words
 from limelight.translator.pipeline import encode, find_faults, search
 from limelight.translator.protected import NUMBERS, TERMS, take_out
 from limelight.translator.searching import Searcher
@@ -133,7 +134,7 @@ def constrain(sentence: SourceSentence) -> list[SourceSentence]:
         return []
     # Numbers too, whatever was lost: a search that is bound elsewhere may be worse at them.
     first = sentence.care
-    bound = take_out(first.given, reader.settings.languages, reader.most_marks, first.terms, "all")
+    bound = take_out(first.given, reader.settings.languages, reader.most_marks, first.terms, "all") if first.watched else first
     care = bound if bound.marks else first
     if codes == {NUMBERS} and not care.marks:
         return []
@@ -168,5 +169,6 @@ def _note_cured(second: SourceSentence, first: SourceSentence) -> SourceSentence
 
 def _is_longer(second: SourceSentence, first: SourceSentence) -> bool:
     """Whether the second translation has every word of the first one, and more: "Ein Hund rennt Vierbeiner." """
-    before, after = (Counter(WORD.findall(each.candidates[0].text.lower())) for each in (first, second))
+    texts = (each.care.restore(each.candidates[0].text).lower() for each in (first, second))  # marks do not stand for the same in both
+    before, after = (Counter(WORD.findall(" ".join(split_words(text)))) for text in texts)
     return before.total() > 0 and not before - after and after != before

@@ -158,7 +158,7 @@ class Translator:
     def plan(
         self,
         texts: Sequence[str],
-        search: SearchSettings | None = None,
+        search: Search = None,
         *,
         prefixes: Sequence[str] | None = None,
         phrases: Sequence[Sequence[str]] | None = None,
@@ -169,7 +169,7 @@ class Translator:
         is_over: IsOver = never,
     ) -> TranslationPlan:
         """The sentences that `translate` would search, for those who run them themselves. `is_over`: nobody waits for them any more."""
-        settings, known = search or self.settings.search, read_glossary(glossary, self.glossary)
+        settings, known = read_search(search, self.settings.search), read_glossary(glossary, self.glossary)
         return pipeline.plan(texts, settings, prefixes, phrases, protect, known, matches, segment, is_over, self._reader)
 
     def lengths(self, planned: TranslationPlan) -> list[int]:
@@ -217,7 +217,7 @@ class Translator:
         positions: str = "normal",
         temperature: float = 1.0,
         changes: "Changes | None" = None,
-        search: SearchSettings | None = None,
+        search: Search = None,
         nbest: int = 4,
         topk: int = 8,
         stages: bool = False,
@@ -239,7 +239,7 @@ class Translator:
             source_ids=reader.add_source_begin(reader.source_ids(tidy)[0]),
             target_ids=None if target is None else read_target(target, reader),
             prefix_ids=read_target(prefix, reader),
-            search=search,
+            search=read_search(search, self.settings.search),
             changes=tracer.join_changes(gates, gate_mode, mask_source, pins, positions, temperature, changes),
             topk=topk,
             nbest=nbest,

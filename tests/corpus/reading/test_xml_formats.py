@@ -84,6 +84,17 @@ def test_another_language_is_never_close() -> None:
     assert closeness("en-GB", "en-US") is None
 
 
+@pytest.mark.parametrize("pair", [("no", "nb"), ("ar", "arb_Arab"), ("zh-CN", "zh-Hans"), ("zho_Hant", "zh-TW"), ("lv", "lvs_Latn")])
+def test_two_codes_of_one_written_language_are_close(pair: tuple[str, str]) -> None:
+    """What a server takes for the same, a document and an evaluation take for the same."""
+    assert closeness(*pair) == closeness(*reversed(pair)) == 3
+
+
+@pytest.mark.parametrize("pair", [("zh-TW", "zh-Hans"), ("sr-Cyrl", "sr-Latn"), ("pt-BR", "pt-PT"), ("nn", "nb"), ("x-a", "x-b")])
+def test_two_scripts_or_two_regions_are_not(pair: tuple[str, str]) -> None:
+    assert closeness(*pair) is None
+
+
 def test_inline_markup_of_tmx_is_kept_entered_or_left_out(tmp_path: Path) -> None:
     text = (
         'See <bpt i="1">&lt;b></bpt>the <hi>red</hi> line<ept i="1">&lt;/b></ept><ph x="2">{0}</ph>'

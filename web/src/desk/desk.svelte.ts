@@ -1,6 +1,6 @@
 /** The lighting desk as a value: what is chosen, what is asked, what came back. Panels show it and call it, and know no server. */
 
-import type { Api, Limits, Model, ProbeFacts } from "../api";
+import { Refused, type Api, type Limits, type Model, type ProbeFacts } from "../api";
 import { LONGEST_LINK, routeOf } from "../lib/link";
 import type { Trouble } from "../lib/trouble";
 import { Kept, persistently, questionOf, refusal, type Question, type Status } from "./asking";
@@ -63,6 +63,7 @@ export class Desk {
   private under: AbortController | null = null;
   private turn = 0; // of the sentences to compare with: an answer to an earlier one is of no use
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private typing: ReturnType<typeof setTimeout> | undefined; // of its own: a dimmer that moves meanwhile does not lose what was typed
   private wanted = ""; // the question whose answer is on show or on its way
 
   constructor(
@@ -148,12 +149,13 @@ export class Desk {
   /** Somebody types: asked for when nothing more comes for a while. */
   write(text: string): void {
     this.draft = text;
-    clearTimeout(this.timer);
-    if (text.trim()) this.timer = setTimeout(() => this.now(), TYPING);
+    clearTimeout(this.typing);
+    if (text.trim()) this.typing = setTimeout(() => this.now(), TYPING);
   }
 
   /** Translates what stands in the field, without waiting. */
   now(): void {
+    clearTimeout(this.typing);
     if (!this.draft.trim()) return;
     if (this.draft === this.view.text) {
       if (this.status.kind === "failed") this.wanted = "";
@@ -183,6 +185,16 @@ export class Desk {
   /** Named stages of the trace on show; fetched once. */
   async stage(names: readonly string[]): Promise<Record<string, Tensor>> {
     return this.trace ? this.tensors.of(this.trace, names, this.live) : {};
+  }
+
+  /** A file that the server makes of the trace on show; what it has forgotten meanwhile is asked for once more. */
+  async exported(trace: Trace, asked: { format: string; view?: string }): Promise<Blob> {
+    const made = (one: Trace): Promise<Blob> => this.api.exported({ trace_id: one.trace_id, ...asked });
+    return made(trace).catch(async (error: unknown) => {
+      const again = error instanceof Refused && error.trouble.status === 404 ? await this.renewed(trace) : null;
+      if (!again) throw error;
+      return made(again);
+    });
   }
 
   rank(): Promise<void> {
@@ -272,6 +284,7 @@ export class Desk {
     this.status = { kind: "done" };
     if (toHash(this.view).length > LONGEST_LINK) this.walk("");
     if (view.beside) void this.compareWith(view.text, view.beside);
+    else if (view.compare && view.compare !== "base") void this.compareWith(view.compare);
     await this.compareToBaseline(view);
   }
 

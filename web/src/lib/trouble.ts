@@ -44,8 +44,10 @@ export function advice(trouble: Trouble, wait: number | null): { title: string; 
   switch (trouble.status) {
     case 0:
       return { title: "The server does not answer", todo: `Is limelight serve still running, and this machine connected? ${again}` };
-    case 401:
     case 403:
+      if (trouble.code === "switched_off" || (trouble.hint && trouble.code !== "wrong_key")) return { title: trouble.message, todo: trouble.hint ?? "" };
+    // falls through: a key that is wrong
+    case 401:
       return { title: "The server asks for a key", todo: "Reload the page and enter your key as the password; any user name will do." };
     case 413:
       return { title: "This is too much for one request", todo: trouble.hint ?? "Shorten the text, or drop it here as a file." };

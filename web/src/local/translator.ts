@@ -53,7 +53,7 @@ export class Translator {
     if (!found) return "unavailable";
     if (isSingleFile()) return "available";
     const needed = wanted(models, found.listed, found.listed.numbers[0]!);
-    const there = "caches" in globalThis ? await Promise.all(needed.map(({ name, facts }) => caches.match(address(name, facts)))) : [];
+    const there = "caches" in globalThis ? await Promise.all(needed.map(({ name, facts }) => caches.match(address(name, facts)).catch(() => undefined))) : [];
     return there.length && there.every(Boolean) ? "available" : "downloadable";
   }
 

@@ -45,6 +45,8 @@ export class Reviewing {
   unsaved = $state(false);
   kept = $state(0); // corrections that the server keeps
 
+  private helping = new AbortController();
+
   /** Another document is on its way: what is written to this one would be lost with it. */
   readonly leaving = $derived(this.busy === "translating");
   readonly row = $derived<Row | null>(this.rows[this.at] ?? null);
@@ -147,18 +149,20 @@ export class Reviewing {
   /** What can be said instead, asked for when a segment is looked at. Without an answer there is none. */
   private async ask(): Promise<void> {
     const { row, file, known } = this;
+    this.helping.abort();
+    const { signal } = (this.helping = new AbortController());
     if (!row || !file || !known || row.id in this.help || charactersOf(row.source) > known.limits.characters) return;
     const nbest = Math.min(NBEST, known.limits.alternatives + 1, known.limits.beam);
     const asked = { text: row.source, source: file.source, target: file.target, model: file.model, nbest, align: false, ...(known.memory ? { matches: true } : {}) };
     try {
-      const result = (await this.api.translate(asked, new AbortController().signal)).results[0]!;
-      if (this.file !== file) return; // another document, whose segments have the same names
+      const result = (await this.api.translate(asked, signal)).results[0]!;
+      if (signal.aborted || this.file !== file) return; // another document, whose segments have the same names
       const matches = (result.matches ?? []).slice(0, MATCHES);
       const others = new Set([result, ...result.alternatives].map(({ text }) => text.trim()));
       for (const known of ["", row.machine.trim(), ...matches.map(({ target }) => target.trim())]) others.delete(known);
       this.help = { ...this.help, [row.id]: { matches, alternatives: [...others].slice(0, NBEST) } };
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
+      if (!signal.aborted && !(error instanceof Refused)) throw error;
     }
   }
 

@@ -10,7 +10,7 @@ export class Correcting {
   /** What is corrected; null while nothing is. */
   of = $state.raw<{ shown: Shown; translation: string } | null>(null);
   busy = $state(false);
-  kept = $state(false);
+  private keptOf = $state.raw<Shown | null>(null);
   trouble = $state.raw<Trouble | null>(null);
 
   readonly possible = $derived.by(() => this.translating.corrections && this.translating.fresh && this.translating.current !== null);
@@ -21,11 +21,17 @@ export class Correcting {
     private readonly translating: Translating,
   ) {}
 
+  /** Was a correction of the translation on show kept? */
+  get kept(): boolean {
+    return this.keptOf !== null && this.keptOf === this.translating.shown;
+  }
+
+  /** What is being written stays. */
   open(): void {
     const { shown, current, choices, chosen } = this.translating;
-    if (!this.possible || !shown || !current) return;
+    if (this.of || !this.possible || !shown || !current) return;
     const translation = (choices[chosen] ?? shown.result).text; // the model's, also where a match of the memory is to be sent instead
-    Object.assign(this, { of: { shown, translation }, text: current.text, kept: false, trouble: null });
+    Object.assign(this, { of: { shown, translation }, text: current.text, keptOf: null, trouble: null });
   }
 
   close(): void {
@@ -52,7 +58,7 @@ export class Correcting {
     const { shown, translation } = of;
     await this.try(async () => {
       await this.api.correct({ text: wellFormed(shown.of), translation, correction: wellFormed(this.text.trim()), model: shown.model });
-      this.kept = true;
+      this.keptOf = shown;
       if (this.of === of) this.close();
     });
   }

@@ -23,7 +23,7 @@ export class Files {
     private readonly page: () => string,
   ) {}
 
-  async send(file: File, source: string, target: string, settings: Settings, limits: Limits, tags: readonly string[] = []): Promise<void> {
+  async send(file: File, source: string, target: string, settings: Settings, limits: Limits, tags: readonly string[] = [], model: string | null = null): Promise<void> {
     const id = this.next++;
     this.sent.unshift({ id, name: file.name, size: file.size, state: "translating", url: null, sentence: "Translating…" });
     const refusal = refusalOf(file.name, file.size, settings.formats, limits.file_bytes);
@@ -31,7 +31,7 @@ export class Files {
     const controller = new AbortController();
     this.under.set(id, controller);
     try {
-      const url = here(await this.api.translateFile(file, source, target, tags, controller.signal), this.page());
+      const url = here(await this.api.translateFile(file, { source, target, tags, model }, controller.signal), this.page());
       if (!url) return this.change(id, { state: "failed", sentence: "The server's answer names no file. Try again." });
       this.change(id, { state: "done", url, sentence: "Translated" });
     } catch (error) {

@@ -29,7 +29,8 @@ export class ThemeState {
     this.show(themeOf(remembered(), this.system.matches));
   }
 
-  private show(theme: Theme): void {
+  /** Until the page is left; nothing is remembered. */
+  show(theme: Theme): void {
     this.theme = theme;
     document.documentElement.dataset["theme"] = theme;
   }

@@ -23,12 +23,21 @@ export interface Exchange {
 /** A translation on show, and exactly what it is a translation of. */
 export interface Shown {
   of: string;
+  asked: Asked;
   source: string;
   target: string;
   model: string;
   tags: readonly string[];
   result: Result;
   took: number;
+}
+
+/** What a link asks for. */
+export interface Wished {
+  source: string | null;
+  target: string | null;
+  text: string | null;
+  tags?: readonly string[];
 }
 
 const NO_LIMITS: Limits = { characters: Infinity, alternatives: Infinity, beam: Infinity, file_bytes: Infinity };
@@ -66,12 +75,14 @@ export class Translating {
   readonly choices = $derived(this.shown ? [this.shown.result, ...distinct(this.shown.result)] : []);
   readonly matches = $derived(this.shown?.result.matches ?? []);
   readonly current = $derived(this.choiceOf(this.chosen));
-  /** Is what is shown a translation of what is written? */
-  readonly fresh = $derived(this.shown !== null && this.shown.of === this.text);
+  /** Is what is shown a translation of what is written, into the language and by the model that are chosen? */
+  readonly fresh = $derived(this.shown !== null && this.shown.of === this.text && aim(this.shown.asked) === aim(this.asked(this.text)));
   readonly calibrated = $derived(this.models.find((model) => model.id === this.shown?.model)?.calibrated ?? false);
 
   private timer: ReturnType<typeof setTimeout> | undefined;
   private under: AbortController | null = null;
+  private opening: AbortController | null = null;
+  private wished: Wished = { source: null, target: null, text: null };
 
   constructor(private readonly api: Api) {}
 
@@ -85,7 +96,8 @@ export class Translating {
   }
 
   /** Asks the server what it can do; then begins with what a link wants. */
-  async open(wanted: { source: string | null; target: string | null; text: string | null; tags?: readonly string[] }): Promise<void> {
+  async open(wanted: Wished): Promise<void> {
+    this.wished = wanted;
     this.text = wanted.text ?? "";
     this.chosenTags = wanted.tags ?? this.chosenTags;
     const done = await this.persist(async (signal) => {
@@ -187,7 +199,7 @@ export class Translating {
 
   /** After a refusal: what was not done is done now. */
   again(): Promise<void> {
-    return this.models.length ? this.now() : this.open({ source: null, target: null, text: this.text });
+    return this.models.length ? this.now() : this.open({ ...this.wished, text: this.text });
   }
 
   private asked(text: string): Asked {
@@ -214,7 +226,7 @@ export class Translating {
     const result = answer.results[0]!;
     this.exchange = { request, response: answer };
     this.chosen = 0;
-    this.shown = { of: text, source: answer.source, target: answer.target, model: answer.model, tags: request.tags ?? [], result, took: answer.took_ms };
+    this.shown = { of: text, asked: request, source: answer.source, target: answer.target, model: answer.model, tags: request.tags ?? [], result, took: answer.took_ms };
     this.status = { kind: "done" };
   }
 
@@ -236,7 +248,10 @@ export class Translating {
    *  `opening`: what somebody types meanwhile does not stop it. */
   private async persist(work: (signal: AbortSignal) => Promise<void>, opening = false): Promise<boolean> {
     const controller = new AbortController();
-    if (!opening) this.under = controller;
+    if (opening) {
+      this.opening?.abort();
+      this.opening = controller;
+    } else this.under = controller;
     const { signal } = controller;
     for (let tries = 0; !signal.aborted; tries++) {
       try {
@@ -263,6 +278,11 @@ export class Translating {
       await new Promise((resolve) => setTimeout(resolve, 1000));
     }
   }
+}
+
+/** What a translation is into, from and by, apart from its text. */
+function aim({ source, target, model, tags }: Asked): string {
+  return JSON.stringify([source, target, model ?? null, tags ?? []]);
 }
 
 /** Alternatives that say something else: an engine may give the same text in other pieces. */

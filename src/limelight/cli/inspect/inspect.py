@@ -106,7 +106,7 @@ def inspect(
     found, causes = InspectOutput(), CauseOptions(why, instead_of, method, check, patch_from, places)
     look = InspectRequest(head, kind, every, target, prefix, beam, tensor or [], explain or [], files, picture, as_json, causes)
     check_sense(look, text, importance, open_page, bool(to or source or tag))
-    with Translator.load(bundle, device=device, dtype=None if prune is None else "float32", threads=threads, engine="torch") as loaded:
+    with Translator.load(bundle, device=device, dtype="float32", threads=threads, engine="torch") as loaded:
         heads.judge(translator := loaded.towards(to, source, tag or ()), bundle, found, as_json)
         _inspect_text(translator, text, changes, look, found)
     _print(found, as_json)
@@ -217,7 +217,8 @@ def show_checkpoints(run: Path, as_json: bool) -> None:
         sys.stdout.write("".join(f"{line}\n" for line in _table(found)))
     if all(each.problems for each in found):
         raise ModelFileError(
-            f"{run} cannot go on, every checkpoint of it is damaged; to begin again from the first step, remove {run / CHECKPOINTS}"
+            f"{run} cannot go on, every checkpoint of it is damaged; to begin again from the first step, copy its bundle, which gives way, "
+            f"and remove {run / CHECKPOINTS}"
         )
 
 

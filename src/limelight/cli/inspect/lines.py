@@ -101,7 +101,7 @@ def torch_engine(translator: "Translator") -> "TorchEngine":
 
 def collect_pairs(translator: "Translator", folder: Path, asked: str, screen: Screen) -> tuple[list["Pair"], int]:
     """The sentences and what the model makes of them, as ids; and how many did not fit."""
-    texts = _validation(folder, int(asked)) if asked.isdecimal() else _lines(Path(asked))
+    texts = _validation(folder, int(asked), translator.settings.languages) if asked.isdecimal() else _lines(Path(asked))
     pairs, skipped = [], 0
     for done, (place, text) in enumerate(texts):
         screen.step("translate", done, len(texts))
@@ -137,7 +137,7 @@ def _lines(path: Path) -> Sequence[tuple[str | None, str]]:
     return found
 
 
-def _validation(folder: Path, count: int) -> Sequence[tuple[str | None, str]]:
+def _validation(folder: Path, count: int, languages: tuple[str, str]) -> Sequence[tuple[str | None, str]]:
     """Nobody chose these, so they have no place to be told."""
     from limelight.corpus.feeding.shards import PreparedCorpus
     from limelight.training.run_folder import PREPARED
@@ -150,5 +150,8 @@ def _validation(folder: Path, count: int) -> Sequence[tuple[str | None, str]]:
             f"{folder} has no validation set, since it is no run of limelight train; give a file with a sentence on each line"
         )
     prepared, most = PreparedCorpus.open(folder / PREPARED), min(count, MOST_SENTENCES)
-    usual = sample_directions(prepared.validation_pairs(), most * len(prepared.manifest.directions))[0]
-    return [(None, text) for text in usual.sources[:most]]
+    sets = sample_directions(prepared.validation_pairs(), most * len(prepared.manifest.directions))
+    sources = next((each.sources for each in sets if each.direction == languages), None)
+    if sources is None:
+        raise ConfigError(f"the validation set of {folder} has nothing from {' to '.join(languages)}; give a file with sentences")
+    return [(None, text) for text in sources[:most]]

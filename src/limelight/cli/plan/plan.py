@@ -22,6 +22,7 @@ from limelight.errors import ConfigError
 if TYPE_CHECKING:
     from limelight.cli.plan.lines import Beside, Line
     from limelight.cli.plan.request import PlanRequest
+    from limelight.planning.cost.parallel import Precision
     from limelight.training.forecast.forecast import Forecast, ForecastRequest
     from limelight.training.forecast.text_size import EpochSize
 
@@ -113,12 +114,15 @@ def _question(asked: "PlanRequest", workers: int | None, screen: Screen) -> "tup
         if asked.options.calibrate:
             raise ConfigError("--calibrate measures this machine, and the plan is for another; leave out the device, or --calibrate")
         device, count = device_of(asked.device, asked.options.devices), asked.count or 1
-        precision, cores = asked.precision or "masters", CORES_ELSEWHERE
+        usual: Precision = "float32" if device.peak <= device.peak_float32 else "masters"  # as a run chooses there
+        precision, cores = asked.precision or usual, CORES_ELSEWHERE
     else:
         from limelight.training.forecast.this_machine import this_machine
 
         here = this_machine(asked.precision, asked.options.devices)
         device, precision, cores = here.device, here.precision, here.cores
+        if asked.options.calibrate and device.kind != "cpu":
+            raise ConfigError(f"--calibrate measures steps on a CPU, and {device.title} is no CPU; leave it out: its figures are described")
         count = asked.count or here.count
     timing, measured = None, None
     if asked.options.calibrate:

@@ -9,7 +9,7 @@ from typing import Any
 from limelight.cli.settings_arguments import put_settings, settings_from, split_settings
 from limelight.cli.train.recipe_keys import check_changes
 from limelight.corpus.config import PrepareSettings
-from limelight.corpus.manifest import NAME, CorpusManifest
+from limelight.corpus.manifest import NAME
 from limelight.errors import ConfigError
 from limelight.model.config import PRESETS
 from limelight.planning.budget import parse_budget
@@ -118,7 +118,7 @@ def _devices(options: PlanOptions) -> tuple[float | None, str | None, int | None
     budget = parse_budget(options.budget) if options.budget else None
     number, name = split_count(options.device) if options.device else (None, None)
     if budget and budget.device:
-        return budget.seconds, budget.device, options.count or number or budget.count
+        return budget.seconds, budget.device, options.count or number or budget.count or 1
     return budget.seconds if budget else None, name, options.count or number
 
 
@@ -159,9 +159,8 @@ def _start(paths: Sequence[str], written: Sequence[str], prepared: Path | None, 
         return []
     if (file := _recipe_at(paths[0])) is not None:
         return ["limelight", "train", str(file), *written, "-o", "another"]
-    sources = list(paths)
     if prepared is not None:
-        sources = [path for corpus in CorpusManifest.load(prepared).settings["corpora"] for path in corpus["paths"]]
+        return ["limelight", "train", str(prepared), *(each for each in written if not each.startswith("data."))]
     named = {"--source": options.source, "--target": options.target, "--vocab-size": options.vocab_size}
-    words = ["limelight", "train", *sources, *written]
+    words = ["limelight", "train", *paths, *written]
     return words + [word for name, value in named.items() if value is not None for word in (name, str(value))]

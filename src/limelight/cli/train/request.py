@@ -176,6 +176,8 @@ def _data(paths: Sequence[str], written: Sequence[str], bundle: Path | None, tex
     options = {**dict.fromkeys(("source", "target", "valid", "test", "vocab_size", "keep_dropped")), **text}
     if bundle is not None and None in (options["source"], options["target"]):
         options["of_bundle"] = _languages_of(bundle, paths)
+    elif bundle is not None:
+        options |= _name_as(bundle, (options["source"], options["target"]))
     settings = [each.removeprefix("data.") for each in written if each.startswith("data.")]
     return settings_from(paths, options, options.get("weight", ()), None, settings=settings)
 
@@ -229,6 +231,17 @@ def _languages_of(bundle: Path, paths: Sequence[str]) -> tuple[str, str] | None:
             f"give them in the other order, or say what they are: --source {guessed[0]} --target {guessed[1]}, of a new translator"
         )
     return None if guessed and is_parent(settings, guessed) else languages
+
+
+def _name_as(bundle: Path, given: tuple[str, str]) -> dict[str, tuple[str, str] | None]:
+    """Languages by the codes of the translator to go on from, if it is told them and knows them: nb is no, and en is eng_Latn."""
+    from limelight.bundle import read
+    from limelight.training.recipe.parent import is_parent
+
+    settings = read(bundle).settings
+    if settings.tags is None or is_parent(settings, given):
+        return {}
+    return {"of_bundle": settings.aim(given[1], given[0]).languages, "source": None, "target": None}
 
 
 def _has_new_pieces(asked: TrainRequest, data: PrepareSettings) -> bool:

@@ -1,6 +1,5 @@
 """A `ChunkTranslator` does what the options of `limelight translate` ask for, in this process or on a node of a cluster."""
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -90,19 +89,5 @@ def _search(default: "SearchSettings", wanted: dict[str, Any], sample: bool, dra
             raise ConfigError("--diverse is for a beam, and --sample and --mbr draw; leave out one of them")
         values = {"coverage_penalty": 0.0, **values, "groups": 1}
         values["sampling"] = (default.sampling or Sampling()).changed(**drawing)
-    else:
-        values.update(_fitting(values, default))
-    return default.changed(**values)
-
-
-def _fitting(values: dict[str, Any], default: "SearchSettings") -> dict[str, int]:
-    """nbest=6 of a bundle with beam=4, groups=4 -> beam=8, nbest=6, groups=4"""
-    beam, nbest, groups = (values.get(key, getattr(default, key)) for key in ("beam", "nbest", "groups"))
-    if "beam" not in values:
-        beam = max(beam, nbest)
-    if "groups" not in values:
-        groups = min(groups, beam)
-    beam = groups * math.ceil(beam / groups)
-    if "nbest" not in values:
-        nbest = min(nbest, beam)
-    return {"beam": beam, "nbest": nbest, "groups": groups}
+        return default.changed(**values)
+    return default.fitted(**values)

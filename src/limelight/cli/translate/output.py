@@ -41,6 +41,9 @@ def warn_of(settings: "BundleSettings") -> None:
         typer.echo(
             f"warning: the model was taught {source} and {target}, but not from {source} to {target}; look at what it writes", err=True
         )
+    if settings.tags is not None and settings.languages in settings.tags.inherited:
+        way = " to ".join(settings.languages)
+        typer.echo(f"warning: {way} was taught to the translator before this one, and not since; look at what it writes", err=True)
     if (verdict := find_warning(settings)) is not None:
         typer.echo(f"warning: this translator was judged when it was trained: {verdict}", err=True)
 

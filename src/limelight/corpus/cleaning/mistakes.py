@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from limelight.corpus.cleaning.clean import languages_of
 from limelight.corpus.cleaning.reasons import EXPLAINED, Reason
-from limelight.corpus.config import PrepareSettings
+from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.manifest import SIDES, CorpusEntry
 from limelight.corpus.readers import read
 from limelight.corpus.reading.finding import LINES
@@ -66,7 +66,7 @@ def mistakes(parts: Sequence[CorpusPart], settings: PrepareSettings) -> list[str
         if rows.height < FEWEST:
             continue
         languages = settings.stored[number]
-        problem = _encoding(mine, rows, settings, languages) or _language(corpus.name, rows, settings, languages)
+        problem = _encoding(mine, rows, settings, languages) or _language(corpus, rows, settings, languages)
         problem = problem or _alignment(corpus.name, rows) or _find_slip(corpus.name, mine)
         found += [problem] if problem else []
     return found
@@ -116,7 +116,7 @@ def _encoding(parts: Sequence[CorpusPart], rows: pl.DataFrame, settings: Prepare
         if broken.height <= BROKEN * rows.height:
             continue
         part = next(part for part in parts if part.file == broken["file"][0])
-        path = part.paths[-1 if side == "target" else 0]
+        path = part.paths[-1 if (side == "target") != part.swapped else 0]
         codes = (encoding for encoding, written in _ENCODINGS.items() if base(language) in written.split())
         likely = next(codes, "WINDOWS-1252")
         return (
@@ -126,7 +126,7 @@ def _encoding(parts: Sequence[CorpusPart], rows: pl.DataFrame, settings: Prepare
     return None
 
 
-def _language(corpus: str, rows: pl.DataFrame, settings: PrepareSettings, languages: tuple[str, str]) -> str | None:
+def _language(corpus: CorpusSettings, rows: pl.DataFrame, settings: PrepareSettings, languages: tuple[str, str]) -> str | None:
     if settings.filters.wrong_language == "off":
         return None
     source, target = languages
@@ -134,8 +134,9 @@ def _language(corpus: str, rows: pl.DataFrame, settings: PrepareSettings, langua
     said, wrong = [language for language, _ in heard], [other > OTHER for _, other in heard]
     if all(wrong) and [base(target), base(source)] == said:
         return (
-            f"{corpus}: the source side is {_format_language(said[0])} and the target side {_format_language(said[1])}, but they should be "
-            f"{source} and {target}: they are swapped; --swap reads them the other way round"
+            f"{corpus.name}: the source side is {_format_language(said[0])} and the target side {_format_language(said[1])}, but they "
+            f"should be {source} and {target}: they are swapped; "
+            + ("leave out --swap" if corpus.swapped else "--swap reads them the other way round")
         )
     sides = zip(SIDES, languages, said, wrong, strict=True)
     problems = [
@@ -143,7 +144,7 @@ def _language(corpus: str, rows: pl.DataFrame, settings: PrepareSettings, langua
         for side, asked, is_, is_wrong in sides
         if is_wrong
     ]
-    return f"{corpus}: {'; '.join(problems)}" if problems else None
+    return f"{corpus.name}: {'; '.join(problems)}" if problems else None
 
 
 def _format_language(code: str) -> str:

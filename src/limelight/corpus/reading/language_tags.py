@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import NamedTuple, TypeVar
 
 from limelight.corpus.reading.streams import open_bytes, without_packing
-from limelight.text.language_names import is_two_letters, list_codes, usual_tag
+from limelight.text.language_names import are_written_alike, is_two_letters, list_codes, usual_tag
 from limelight.text.languages import lower_code
 
 # In names of files these are no languages, though some are codes of ISO 639-3.
@@ -31,13 +31,16 @@ _HEADER = re.compile(r'^"?Language:[ \t]*([\w-]{2,20})', re.MULTILINE)
 
 @functools.lru_cache(maxsize=1_000)
 def closeness(wanted: str, tag: str) -> int | None:
-    """How well a tag serves the language wanted: 0 the same, 1 a kind of it or another code of it, 2 more general, None another."""
+    """How well a tag serves the language wanted: 0 the same, 1 a kind of it or another code of it, 2 more general, 3 written the same way
+    and called otherwise (zh-CN and zh-Hans, no and nb), None another."""
     if lower_code(wanted) == lower_code(tag):
         return 0
     ours, theirs = (lower_code(usual_tag(each)) for each in (wanted, tag))
     if ours == theirs or theirs.startswith(ours + "-"):
         return 1
-    return 2 if theirs and ours.startswith(theirs + "-") else None
+    if theirs and ours.startswith(theirs + "-"):
+        return 2
+    return 3 if are_written_alike(ours, theirs) else None
 
 
 def find_nearest(wanted: Sequence[str | None], known: Iterable[Codes]) -> Codes | None:

@@ -8,6 +8,7 @@ from limelight.documents.splices import Range
 from limelight.documents.units import DocumentUnit, ExtractionResult
 from limelight.errors import DataError
 from limelight.safe_xml import XML_LANGUAGE
+from limelight.text.language_names import stated_tag
 
 
 def find_tmx(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
@@ -20,13 +21,13 @@ def find_tmx(document: Document, languages: tuple[str, str], again: bool) -> Ext
         variants = [(child, seg) for child in unit.children if child.name == "tuv" and (seg := child.child("seg"))]
         if len(tags) < MOST_TAGS:
             tags.update(_language(variant) for variant, _ in variants)
-        if (source := _choose(variants, languages[0])) is None:
+        if (source := _choose(document, variants, languages[0])) is None:
             return
-        target = _choose([pair for pair in variants if pair is not source], languages[1])
+        target = _choose(document, [pair for pair in variants if pair is not source], languages[1])
         if not source[1].sentence().has_words or (target is not None and not target[1].is_blank):
             left += 1
         else:
-            units.append(fill_target(source[1], target[1]) if target else _insert(*source, languages[1]))
+            units.append(fill_target(source[1], target[1]) if target else _insert(*source, stated_tag(languages[1])))
 
     read_elements(document, "tmx", ("tu",), take)
     if tags and not units and not left:
@@ -37,8 +38,12 @@ def find_tmx(document: Document, languages: tuple[str, str], again: bool) -> Ext
     return ExtractionResult(units, left)
 
 
-def _choose(variants: list[tuple[Element, Element]], language: str) -> tuple[Element, Element] | None:
-    ranked = [(rank, at) for at, (one, _) in enumerate(variants) if (rank := closeness(language, _language(one))) is not None]
+def _choose(document: Document, variants: list[tuple[Element, Element]], language: str) -> tuple[Element, Element] | None:
+    ranked = list[tuple[int, int]]()
+    for at, (one, _) in enumerate(variants):
+        document.check_time()
+        if (rank := closeness(language, _language(one))) is not None:
+            ranked.append((rank, at))
     return variants[min(ranked)[1]] if ranked else None
 
 

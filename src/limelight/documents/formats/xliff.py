@@ -12,6 +12,7 @@ from limelight.documents.formats.xml_elements import Element, fill_target, read_
 from limelight.documents.splices import Range, Splice
 from limelight.documents.units import DocumentUnit, ExtractionResult, TranslatedUnit
 from limelight.errors import DataError
+from limelight.text.language_names import stated_tag
 
 ITS = "http://www.w3.org/2005/11/its"
 ANNOTATOR = "mt-confidence|Limelight"  # ITS asks who measured: its:annotatorsRef
@@ -112,7 +113,7 @@ class _Xliff:
                 )
         if target is None and (source or names[0] == "source-language"):
             end = holder.inner - 1
-            self.stated[holder.start] = Splice(end, end, (_format_attributes({names[1]: self.languages[1]}),))
+            self.stated[holder.start] = Splice(end, end, (_format_attributes({names[1]: stated_tag(self.languages[1])}),))
 
 
 class _Its:

@@ -12,6 +12,8 @@ from limelight.documents.units import DocumentUnit, ExtractionResult, edges, has
 from limelight.errors import ConfigError, DataError
 
 MOST_COLUMNS = 10_000
+MOST_NAMES = 200  # columns that are looked at for the name of a language
+_TAG = re.compile(r"(?:x|[A-Za-z]{2,3})(?:[-_][A-Za-z0-9]{2,8}){0,2}")
 _QUOTED = re.compile(r'"((?:[^"]|"")*+)"')
 MOST_LACKING = 100  # that a row may be short of: each is written
 _BREAKS = re.compile(r"[\t\r\n\v\f\x85\u2028\u2029]+")
@@ -91,7 +93,9 @@ def _choose(names: Sequence[str], languages: tuple[str, str], column: str | None
 def _find_name(names: Sequence[str], wanted: str) -> int | None:
     if wanted.lower() in (lower := [name.lower() for name in names]):
         return lower.index(wanted.lower())
-    return next((at for at, name in enumerate(names) if 2 <= len(name) <= 10 and closeness(wanted, name) is not None), None)
+    tags = [(name, at) for at, name in enumerate(names[:MOST_NAMES]) if _TAG.fullmatch(name)] if _TAG.fullmatch(wanted) else []
+    ranked = [(rank, at) for name, at in tags if (rank := closeness(wanted, name)) is not None and rank < 3]  # "No" is a number, not nb
+    return min(ranked)[1] if ranked else None
 
 
 def _make_unit(line: int, row: Sequence[_Cell], columns: tuple[int, int], sign: str) -> DocumentUnit:

@@ -9,6 +9,7 @@ from limelight.documents.splices import Splice
 from limelight.documents.tables.text_tree import DEEPEST, TextNode, find_texts, refuse_depth
 from limelight.documents.units import ExtractionResult, collect_splices
 from limelight.errors import DataError
+from limelight.text.language_names import stated_tag
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]|[^\s,:"\[\]{}]++', re.DOTALL)  # what nobody ends goes to the end
 
@@ -19,7 +20,7 @@ def find_json(document: Document, languages: tuple[str, str], again: bool) -> Ex
     locale = root.child("@@locale")  # of an .arb file, whose name has to say the same
     if locale is None or not locale.text or closeness(languages[0], locale.text) is None:
         return found
-    stated = Splice(locale.start, locale.end, (write_json(document, languages[1].replace("-", "_")),))
+    stated = Splice(locale.start, locale.end, (write_json(document, stated_tag(languages[1]).replace("-", "_")),))
     return found._replace(finish=lambda units: [stated, *collect_splices(units)])
 
 

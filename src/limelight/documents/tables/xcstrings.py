@@ -9,6 +9,7 @@ from limelight.documents.tables.json_texts import read_json, write_json
 from limelight.documents.tables.text_tree import HALF, HALF_LEFT, TextNode
 from limelight.documents.units import DocumentUnit, ExtractionResult, Remark, TranslatedUnit, edges, has_words, replace_controls
 from limelight.errors import DataError
+from limelight.text.language_names import stated_tag
 
 _DONE, _DOUBTFUL = '"translated"', '"needs_review"'
 
@@ -28,7 +29,7 @@ def find_xcstrings(document: Document, languages: tuple[str, str], again: bool) 
         if document.text[entry.start] != "{":
             left += has_words(key.text)
             continue
-        found = list(_fill(document, lines, (key, entry), language.text, (languages[1], again)))
+        found = list(_fill(document, lines, (key, entry), language.text, (stated_tag(languages[1]), again)))
         if any(HALF.search(unit.text) for unit in found):
             remarks.append(Remark(lines.of(key.start), "malformed", HALF_LEFT))
             continue
@@ -50,7 +51,11 @@ def _fill(
     model = known.child(source) if known is not None else None
     all_texts = list(_list_units(model)) if model is not None else []
     (target, again), same = aim, {key.text, "", *(value.text for _, value in all_texts)}
-    near = [(closeness(target, name.text or ""), name, each) for name, each in (known.children if known else ()) if name]
+    near = list[tuple[int | None, TextNode, TextNode]]()
+    for name, each in known.children if known else ():
+        document.check_time()
+        if name is not None:
+            near.append((closeness(target, name.text or ""), name, each))
     old = [one for one in near if one[0] == 0] or [one for one in near if one[0] and one[1].text != source]
     if not all(each is not model and _is_new(each, None if again else same) for _, _, each in old):
         return

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from limelight.bundle.card import VERDICT
 from limelight.bundle.settings import BundleSettings
 from limelight.decoding.steps import Specials
 from limelight.errors import ConfigError
@@ -26,9 +27,11 @@ class Pruned:
         return [str(head) for head in heads_of(config) if head.head not in self.left[head.kind, head.layer]]
 
     def adapt(self, settings: BundleSettings) -> BundleSettings:
-        """Heads that align have new numbers; scores and confidence were measured on the whole model, and are not kept."""
+        """Heads that align have new numbers; scores, verdict and confidence are of the whole model, and are not kept."""
         kept = [(at, self.left["cross", at].index(head)) for at, head in settings.alignment or () if head in self.left["cross", at]]
         facts = dict(settings.trained_on or {})
+        if not str(facts.get(VERDICT, "")).startswith("NOT USABLE"):  # which fewer heads do not mend
+            facts.pop(VERDICT, None)
         facts["heads pruned"] = int(facts.get("heads pruned", 0)) + len(self.list_pruned(settings.model))
         changes = {"alignment": tuple(kept) or None, "scores": (), "confidence": None, "trained_on": facts}
         return settings.changed(model=self.model.config, **changes)

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
 from limelight.bundle import Bundle
 from limelight.bundle.card import card
+from limelight.bundle.weights import as_os_error
 from limelight.errors import ConfigError, ModelFileError
 from limelight.files import whole_folder
 from limelight.interop.architecture import ARCHITECTURES, Architecture, unlike_all
@@ -60,7 +62,10 @@ def export_folder(bundle: Bundle, folder: Path, force: bool = False) -> HuggingF
     with whole_folder(folder) as beside:
         for name, content in contents.items():
             (beside / name).write_bytes(content)
-        save_file(theirs, beside / WHOLE, metadata={"format": "pt"})
+        try:
+            save_file(theirs, beside / WHOLE, metadata={"format": "pt"})
+        except SafetensorError as error:
+            raise as_os_error(error, beside / WHOLE) from None
         (beside / WHOLE).chmod(beside.stat().st_mode & 0o666)  # safetensors lets only the owner read
     return HuggingFaceExport(folder, architecture.model_class, _tokenizer_class(contents), notices)
 

@@ -61,7 +61,7 @@ def read_search(config: Mapping[str, Any], generation: Mapping[str, Any], model:
         return SearchSettings(**values, min_length=least, max_length=max(least + 1, most, 1)), notices
     except (ConfigError, TypeError, ValueError) as error:
         problems = error.problems if isinstance(error, ConfigError) else [str(error)]
-        usual = SearchSettings(max_length=min(256, model.max_length - 1))
+        usual = SearchSettings(max_length=min(256, model.max_length - 1), suppress=suppress)
         return usual, notices + [f"the search of the model is not used, {problem[:300]}" for problem in problems]
 
 

@@ -23,7 +23,7 @@ from limelight.interop.offers import FACTS, PublishedOffer, Tell
 
 Kind = Literal["bundle", "corpus", "model"]
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
-_NAME = re.compile(rf"hf:({HUB_ID.pattern})(?:/([\w.*/-]{{1,50}}?))?/?(?:@([\w./-]{{1,50}}))?", re.ASCII)
+_NAME = re.compile(rf"hf:({HUB_ID.pattern})(?:/([\w.*/=+-]{{1,200}}?))?/?(?:@([\w./-]{{1,50}}))?", re.ASCII)
 _INSIDE = re.compile(r"(?!/|.*(?:^|/)\.)[^\x00-\x1f\\:]{1,200}")  # no hidden file or folder, so none above either
 _WORDS = "(?:dev|devtest|eval|test|val|valid|validation)"
 _HELD_OUT = re.compile(rf"(?:^|[/_.-]){_WORDS}(?=[/_.-])", re.IGNORECASE)

@@ -58,7 +58,7 @@ def catalogue(extra: Path | None = None) -> dict[str, Device]:
     tables = _read(OURS)
     if extra is not None:
         for name, table in _read(extra).items():
-            known = _closest(name, tables)
+            known = next((each for each in tables if _plain(each) == _plain(name)), None)
             tables[known or name] = {**(tables[known] if known else {}), **table}
     problems: list[str] = []
     found = {name: _device(name, table, problems) for name, table in tables.items()}
@@ -159,15 +159,17 @@ def _find_problem(key: str, value: Any) -> str | None:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"nvidia|amd|geforce|instinct|sxm\d?|gb\b|[^a-z0-9]", "", name.lower())
+    return re.sub(r"nvidia|amd|geforce|instinct|tesla|sxm\d?|hbm\d\w?|pcie|nvl\b|gb\b|[^a-z0-9]", "", name.lower())
 
 
 def _closest(name: str, known: Mapping[str, Any]) -> str | None:
-    """The name that is meant: the same but for case and signs, or the only one that it is a part of; of A100 the larger."""
+    """The name that is meant: the same but for case, signs and the memory that a driver adds, or the only one that ends like it; of A100
+    the larger. An H20 is no H200."""
     asked = _plain(name)
-    same = [each for each in known if _plain(each) == asked]
-    if same or not asked:
-        return same[0] if same else None
-    parts = [each for each in known if asked in _plain(each) and len(asked) >= 3]
+    for written in (asked, _plain(re.sub(r"\d+\s*gb\b", "", name.lower()))):
+        if same := [each for each in known if written and _plain(each) == written]:
+            return same[0]
+    long = len(asked) >= 3 and not re.fullmatch(r"\d{3}", asked)
+    parts = [each for each in known if long and (_plain(each).endswith(asked) or (asked == "a100" and asked in _plain(each)))]
     alike = {_plain(each).rstrip("0123456789") for each in parts}
     return parts[-1] if len(parts) == 1 or (asked == "a100" and len(alike) == 1) else None

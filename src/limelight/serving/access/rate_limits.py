@@ -8,7 +8,7 @@ larger than the bucket waits until it is empty and then fills it beyond the brim
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
@@ -115,8 +115,8 @@ class Caller:
                 account.requests_bucket.take(texts)
         self._take(characters)
 
-    def spend_rest(self, paid: int) -> Callable[[Sequence[str]], None]:
-        """For the thread of a document, which hears its texts: one that is packed can have more characters than bytes, which were paid for.
+    def spend_rest(self, paid: int) -> Callable[[int], None]:
+        """For the thread of a packed document, which hears of its characters: they can be more than its bytes, which were paid for.
 
         The quota has to hold the rest. The rate lets it pass, since the request was let in, and those after it wait for longer.
         """
@@ -129,8 +129,8 @@ class Caller:
             _check_quota(self._account.characters + characters, None if self._key is None else self._key.characters_per_month)
             self._take(characters)
 
-        def admit(texts: Sequence[str]) -> None:
-            if (rest := sum(map(len, texts)) - paid) > 0:
+        def admit(characters: int) -> None:
+            if (rest := characters - paid) > 0:
                 asyncio.run_coroutine_threadsafe(take(rest), loop).result(LONGEST_WAIT)
 
         return admit

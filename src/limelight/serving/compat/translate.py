@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from limelight.decoding.config import SearchSettings
+from limelight.documents.archives.archive import ARCHIVES
 from limelight.documents.kinds import kind_of
+from limelight.documents.sentences import count_characters
 from limelight.errors import ConfigError
 from limelight.serving.access.rate_limits import Caller
 from limelight.serving.http.disconnect import while_connected
@@ -146,5 +148,11 @@ class FileTranslator:
         note(self.request, model=served.id)
         memory = memory or usual_memory(self.service.settings, served)
         options = TranslateOptions(served, glossary=glossary, memory=memory, check=check, caller=self.caller.name)
-        rest = self.caller.spend_rest(len(self.data))
-        return (await while_connected(self.request, self.service.document(self.data, self.kind, options, rest))).data
+        spend_rest = self.caller.spend_rest(len(self.data))
+
+        def admit(texts: Sequence[str]) -> None:
+            if self.kind in ARCHIVES:
+                spend_rest(characters := count_characters(texts))
+                note(self.request, characters=max(characters, len(self.data)))
+
+        return (await while_connected(self.request, self.service.document(self.data, self.kind, options, admit))).data

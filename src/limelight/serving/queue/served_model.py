@@ -101,11 +101,14 @@ class ServedModel:
             sides = _alike(source, self.targets), _alike(target, self.sources)
             found = [(begin, end) for begin in sides[0] for end in sides[1] if begin != end]
 
+        tags = self.translator.settings.tags
+        forgotten = frozenset(tags.inherited) if tags is not None else frozenset()
+
         def distance(direction: Direction) -> tuple[bool, ...]:
             near = [
                 asked is not None and lower_code(asked) != lower_code(own) for asked, own in zip((source, target), direction, strict=True)
             ]
-            return (*near, direction[0] != usual[0], direction[1] != usual[1])
+            return (*near, direction in forgotten, direction[0] != usual[0], direction[1] != usual[1])
 
         return min(found, key=distance, default=None)
 

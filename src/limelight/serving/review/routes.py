@@ -13,7 +13,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from limelight.decoding.steps import IsOver
+from limelight.documents.archives.archive import ARCHIVES
 from limelight.documents.segments import ReviewSegment, list_segments
+from limelight.documents.sentences import count_characters
 from limelight.documents.translating import TranslatedDocument
 from limelight.errors import DeadlineError
 from limelight.serving.access.guard import caller_of
@@ -64,7 +66,9 @@ class ReviewRoutes:
 
         def admit(sources: Sequence[str]) -> None:
             _check_count(len(sources))
-            spend_rest(sources)
+            if kind in ARCHIVES:
+                spend_rest(characters := count_characters(sources))
+                note(request, characters=max(characters, len(data)))
             check_terms(asked.glossary, sum(map(len, sources)), limits.glossary_work)
 
         def answer(done: TranslatedDocument) -> Response:

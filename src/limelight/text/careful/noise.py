@@ -6,10 +6,10 @@ Pure functions of a text, and of one random number where chance decides: each ch
 """
 
 import re
-import unicodedata
 from typing import Final
 
 from limelight.text.languages import base
+from limelight.text.normalize import recompose
 
 # Turkish and Azerbaijani tell i from ı: their capitals are İ and I. Python knows those of the others only.
 DOTTED: Final = frozenset({"tr", "az"})
@@ -30,7 +30,7 @@ NEIGHBOURS: Final = {key: row[max(0, at - 1) : at] + row[at + 1 : at + 2] for ro
 
 def upper(text: str, language: str) -> str:
     """ALL CAPITALS, composed as the text was: some capitals of a composed letter are not."""
-    return unicodedata.normalize("NFC", _map_dotted(text, language, TO_UPPER).upper())
+    return recompose(_map_dotted(text, language, TO_UPPER).upper())
 
 
 def lower(text: str, language: str) -> str:

@@ -5,12 +5,12 @@ several, the words of the translation are kept by all that they begin and end wi
 """
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
 from limelight.text.careful.term_tree import SPACELESS
+from limelight.text.normalize import recompose
 
 LONGEST_TERM = 200  # characters
 # By length: "Ja" is not in "Jahr"; "Typ" is in "Typen" and "Regeltyp", not in "typisch"; longer words may be anywhere in a word.
@@ -99,4 +99,4 @@ def _following(word: str, at: int) -> str:
 
 def _fold(text: str) -> str:
     """Without case and the accents of European scripts: "Bäume" has the letters of "Baum"."""
-    return _ACCENTS.sub("", unicodedata.normalize("NFD", text.casefold()))
+    return _ACCENTS.sub("", recompose(text.casefold(), "NFD"))

@@ -5,10 +5,11 @@ Terms form a tree, one step a word. Where the text leaves a path, a link leads t
 """
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+
+from limelight.text.normalize import recompose
 
 # A word, or one sign of a script that puts no spaces between words; any other sign stands for itself.
 SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -133,7 +134,7 @@ class _Ending:
 
 
 def _tokens(text: str) -> list[str]:
-    return re.findall(_TOKEN, unicodedata.normalize("NFC", text))
+    return re.findall(_TOKEN, recompose(text))
 
 
 def _singulars(word: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from limelight.errors import DataError
 
 REMEMBERED = 200_000  # distinct words kept between calls, about 40 MB
+LONGEST = 64  # characters of one that is kept: a text of a script without blanks is a single word, and is not seen again
 
 
 class FewWords:
@@ -19,9 +20,12 @@ class FewWords:
         if len(self._ids) > REMEMBERED:
             self._ids = {}
         known = self._ids
-        if new := [word for word in words if word not in known]:
-            known.update(zip(new, self._segment(new), strict=True))
-        return {word: known[word] for word in words}
+        found = {word: known[word] for word in words if word in known}
+        if new := [word for word in words if word not in found]:
+            made = dict(zip(new, self._segment(new), strict=True))
+            known.update((word, ids) for word, ids in made.items() if len(word) <= LONGEST)
+            found |= made
+        return found
 
 
 def to_bytes(text: str) -> bytes:

@@ -16,9 +16,11 @@ from limelight.chance import draws, key_of
 from limelight.corpus.config import CorpusSettings, PrepareSettings, SpecialIds
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.feeding.tagging import Tagger
+from limelight.corpus.inputs import find_train
 from limelight.corpus.manifest import HELD_OUT, CorpusManifest, Split
 from limelight.corpus.reading.language_tags import closeness
 from limelight.corpus.reading.row_tags import FIELD
+from limelight.corpus.reading.streams import content_hash
 from limelight.errors import ConfigError, DataError
 from limelight.files import whole_file
 from limelight.interop.huggingface.load import license_of
@@ -105,7 +107,7 @@ def mix_old_text(
         )
     if (run / PREPARED / "manifest.json").exists():
         before = CorpusManifest.load(run / PREPARED)
-        if _is_both(PrepareSettings(**before.settings), settings, old, run):
+        if _is_both(PrepareSettings(**before.settings), settings, old, run) and _is_unchanged(before, settings):
             return _reweight(before, len(settings.corpora), old.share)
     _split_off(settings, run, prepare)
     both = _join(settings, old.corpora(run, seed), run)
@@ -189,6 +191,12 @@ def _is_both(done: PrepareSettings, settings: PrepareSettings, old: OldText, run
     plain = [corpus.changed(weight=1.0) for corpus in done.corpora[new:]]
     both = _join(settings, old.named or (_build_replay(run),), run)
     return done.changed(corpora=[*done.corpora[:new], *plain]) == both
+
+
+def _is_unchanged(before: CorpusManifest, settings: PrepareSettings) -> bool:
+    """Whether the files of the new text are those of before: of others another part is held out."""
+    hashes = [[content_hash(path) for path in part.paths] for part in find_train(settings)]
+    return hashes == [entry.sha256 for entry in before.inputs if entry.corpus < len(settings.corpora)]
 
 
 def _reweight(manifest: CorpusManifest, new: int, share: float) -> PrepareSettings:

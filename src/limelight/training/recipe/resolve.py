@@ -34,7 +34,10 @@ def resolve_recipe(asked: TrainRequest, prepared: PreparedCorpus, spent: float, 
     for split in HELD_OUT:
         if missing := _list_without(prepared, split):
             say(RunChoice(f"{split} set", f"none for {', '.join(missing)}", OF_OTHERS))
-    asked = _by_name(asked)
+    own, asked = _by_name(replace(asked, recipe=None)).threads, _by_name(asked)
+    if own is None and (asked.threads or 0) > (cores := count_threads()).value:
+        say(RunChoice("threads", str(cores.value), f"in place of {asked.threads}, which its recipe has and this machine has not"))
+        asked = replace(asked, threads=cores.value)
     if "vocab_size" in (changed := asked.changes.get("model", {})):
         _check_pieces((changed.get("source_vocab_size") or changed["vocab_size"], changed["vocab_size"]), prepared)
     device = choose_device(asked.device)

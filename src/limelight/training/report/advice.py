@@ -121,12 +121,11 @@ def _small(record: RunRecord) -> Advice | None:
     pairs = record.train_pairs()
     if pairs is None or pairs >= SMALL:
         return None
-    return Advice(
-        "small_corpus",
-        f"{figure(pairs)} training pairs are few",
-        "more pairs help more than any setting: further corpora, translations of target text back into the source language, or going on "
-        "from a finished translator of the same languages (--from)",
-    )
+    ways = ["further corpora", "translations of target text back into the source language (--mono)"]
+    if record.recipe is None or record.recipe.fine_tuning is None:
+        ways.append("going on from a finished translator of these or related languages (--from)")
+    do = f"more pairs help more than any setting: {', '.join(ways[:-1])}, or {ways[-1]}"
+    return Advice("small_corpus", f"{figure(pairs)} training pairs are few", do)
 
 
 DROPPED: Final = 0.30

@@ -88,7 +88,7 @@ def still_improving(record: RunRecord) -> Advice | None:
 def lengthen_command(record: RunRecord, factor: int = 2) -> str | None:
     """The same command with `factor` times the time or the steps: the run goes on where it ended. A budget that was larger than the text
     needed gives way to steps: more of it would add none."""
-    words, grown = list(record.facts.command), False
+    words, grown = _command(record), False
     if record.recipe is not None and record.recipe.schedule.fixed:
         kept = [each for each in pairwise(["", *words]) if not (each[0] == "--budget" or each[1].startswith("--budget"))]
         words = [word for _, word in kept]
@@ -99,9 +99,15 @@ def lengthen_command(record: RunRecord, factor: int = 2) -> str | None:
     return shlex.join([*words, *more]) if words else None
 
 
+def _command(record: RunRecord) -> list[str]:
+    """That of the run, if it takes settings of a training: `demo` and `learn` do not."""
+    words = record.facts.command
+    return list(words) if {"train", "distill"} & {*words[1:2]} else []
+
+
 def change_command(record: RunRecord, *settings: str) -> str | None:
     """The same command with other settings, into a folder of its own: a run does not go on with other settings."""
-    words = list(record.facts.command)
+    words = _command(record)
     place = f"{str(record.run).rstrip('/')}-2"
     for i, (before, word) in enumerate(pairwise(["", *words])):
         if before in ("-o", "--output") or word.startswith("--output="):
@@ -140,7 +146,7 @@ def overfits(record: RunRecord) -> Advice | None:
         "overfits",
         "; ".join(seen),
         f"the model learns its corpus by heart: more dropout (model.dropout={more:g}, now {dropout:g}), more text, or a smaller model; "
-        "validation.patience=5 ends such a run by itself. The best weights were kept.",
+        "validation.patience=5 ends such a run by itself; the best weights were kept",
     )
 
 

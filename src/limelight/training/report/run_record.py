@@ -19,6 +19,7 @@ from limelight.evaluation.confidence.calibration import ConfidenceCheck
 from limelight.evaluation.config import Speed
 from limelight.evaluation.evaluate import Evaluation, WorstSentence
 from limelight.evaluation.metrics.buckets import BucketScore, LengthBucket
+from limelight.evaluation.metrics.compare import Difference
 from limelight.evaluation.metrics.metrics import MetricScore
 from limelight.evaluation.verdict import Bound, QualityEvidence, QualityVerdict, evidence_of, judge
 from limelight.planning.shortfall import Shortfall, find_shortfall
@@ -64,6 +65,7 @@ class Scores(Evaluation):
     examples: dict[str, list[Example]]
     confidence: ConfidenceCheck | None  # how far it can be believed there
     directions: tuple[DirectionResult, ...] = ()  # of several; what stands above is of the first
+    before: tuple[Difference, ...] = ()  # from the translator that it went on from
     unmeasured: tuple[str, ...] = ()  # directions between its languages that were neither trained nor scored
 
     def of(self, title: str) -> MetricScore | None:
@@ -268,6 +270,7 @@ def _each_once(events: Sequence[S]) -> tuple[S, ...]:
 
 def _scores(evaluation: dict[str, Any], speed: dict[str, Any], examples: dict[str, Any], confidence: Any, **more: Any) -> Scores:
     rows = [{**row, "scores": [MetricScore(**each) for each in row["scores"]]} for row in more.pop("directions", ())]
+    before = tuple(Difference(**each) for each in more.pop("before", None) or ())
     evaluation["scores"] = [MetricScore(**each) for each in evaluation["scores"]]
     for each in evaluation["buckets"]:
         each["scores"] = [BucketScore(**score) for score in each["scores"]]
@@ -276,6 +279,7 @@ def _scores(evaluation: dict[str, Any], speed: dict[str, Any], examples: dict[st
     return Scores(
         **evaluation,
         **more,
+        before=before,
         directions=tuple(DirectionResult(**row) for row in rows),
         counts=[],
         speed=Speed(**speed),

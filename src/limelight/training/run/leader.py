@@ -41,6 +41,7 @@ from limelight.training.run.loop import TrainingLoop
 from limelight.training.run.provenance import describe, origin
 from limelight.training.run.result import divergence, dry_result, result_of
 from limelight.training.run_folder import (
+    BUNDLE,
     CHECKPOINTS,
     KEPT,
     PREPARED,
@@ -109,9 +110,9 @@ class RunLeader:
         if found.refused and saved is None:
             raise ModelFileError(
                 "\n  - ".join([f"{folder} cannot go on, every checkpoint of it is damaged:", *found.refused])
-                + f"\nto begin again from the first step, remove {folder / CHECKPOINTS}; its bundle and best weights stay"
+                + f"\nto begin again from the first step, copy its {BUNDLE}/, which gives way, and remove {folder / CHECKPOINTS}"
             )
-        if facts.asked and saved is not None:
+        if facts.asked and (saved is not None or (folder / BUNDLE).exists()):
             refuse_other(f"{folder} holds a run that was asked for other things", facts.asked, fingerprint)
         if not resumes:  # nothing is lost: what was asked for before failed or was stopped before the first step
             facts = replace(origin(command), asked=fingerprint)
@@ -126,8 +127,9 @@ class RunLeader:
         ended = self.resumes and state in ("done", "diverged")
         if ended and not asks_for_more(self.asked, Recipe.load(self.folder / RECIPE), self.steps):
             return result_of(self.folder, state)
-        self.facts.problem = None  # of an earlier start
-        state = "failed"
+        if ended and self.found.checkpoint is None and (self.folder / BUNDLE).exists():
+            raise ConfigError(f"{self.folder} is done, and cannot go on without its {CHECKPOINTS}/; give another folder with -o")
+        self.facts.problem, state = None, "failed"  # what stood there was of an earlier start
         try:
             state = self._go_through_phases()
         except Stopped as stopped:
@@ -160,8 +162,7 @@ class RunLeader:
         if not self.asked.dry_run:
             self.facts.save(self.folder)
             write_status(self.folder, "preparing", self.step, self.steps)
-        goes_on = self.found.checkpoint is not None
-        with self._timing("prepare") if not goes_on else nullcontext():
+        with nullcontext() if (goes_on := self.found.checkpoint is not None) else self._timing("prepare"):
             prepared = PreparedCorpus.open(self.folder / PREPARED) if goes_on else self._prepare()
         self.engine.close()  # its processes would wait through hours of training
         keep_freed_memory()
@@ -275,7 +276,7 @@ class RunLeader:
         said: Said = lambda phase: lambda speed, total: told(phase)(speed.sentences, total)  # noqa: E731
         confidence = calibrate_confidence(self.folder, prepared, running, said("confidence"), remaining)
         self.facts.calibrated = None if confidence is None else confidence.lines
-        found = score(self.folder, prepared, running, said("score"), remaining, confidence)
+        found = score(self.folder, prepared, running, said("score"), remaining, confidence, recipe.fine_tuning)
         if found is None:
             training.tell("note", "there is no test set, so there are no scores; give one with --test")
         scores, verdict = found[1] if found else (), read_run(self.folder).verdict

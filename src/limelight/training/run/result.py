@@ -7,6 +7,7 @@ from typing import Any, Final
 from limelight.training.checkpoints import checkpoint
 from limelight.training.config import Recipe
 from limelight.training.recipe.request import TrainResult
+from limelight.training.report.headline import tell_before
 from limelight.training.report.run_record import read_run
 from limelight.training.run_folder import BUNDLE, CHECKPOINTS, PREPARED, REPORT_HTML, SCORES, SYNTHETIC_FOLDER, RunFacts, State, read_status
 
@@ -39,7 +40,9 @@ def result_of(run: Path, state: State) -> TrainResult:
         lines.append(f"saved at step {saved.step:,}{again}" if saved else NOTHING_YET[(run / SYNTHETIC_FOLDER).exists()])
     if (run / BUNDLE).exists():
         lines.append(f'translate   limelight translate {run} "..."')
-    if scores and record is not None and record.recipe is not None and (tuned := record.recipe.fine_tuning) and tuned.parent is None:
+    if record is not None and record.scores is not None and record.scores.before:
+        lines.append(tell_before(record.scores.before))
+    elif scores and record is not None and record.recipe is not None and (tuned := record.recipe.fine_tuning) and tuned.parent is None:
         lines.append(f"is it better? limelight evaluate {tuned.bundle} {run / PREPARED} --compare {run}")
     if (run / REPORT_HTML).exists():
         lines.append(f"report      {run / REPORT_HTML}")

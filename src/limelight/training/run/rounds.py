@@ -114,14 +114,12 @@ class Rounds:
         path, now = self.folder / SYNTHETIC_FOLDER / ASKED, json.loads(json.dumps(self.asked.fingerprint()))
         if not path.exists() and RunFacts.load(self.folder).asked:
             raise ConfigError(f"{self.folder} holds a run without --mono; give another folder with -o")
-        if self.asked.dry_run:
-            return
         if not path.exists():
             shutil.rmtree(self._text, ignore_errors=True)  # of a dry run, which may have been asked for other things
-        path.parent.mkdir(exist_ok=True)
-        before = json.loads(path.read_bytes()) if path.exists() else now
-        refuse_other(f"{self.folder} was asked for other things", before, now)
-        write_whole(path, json.dumps(now).encode())
+        refuse_other(f"{self.folder} was asked for other things", json.loads(path.read_bytes()) if path.exists() else now, now)
+        if not self.asked.dry_run:
+            path.parent.mkdir(exist_ok=True)
+            write_whole(path, json.dumps(now).encode())
 
     def _say(self, name: str, value: str, why: str) -> None:
         self.told.append(RunChoice(name, value, why))

@@ -10,11 +10,14 @@ from typing import Any, Final
 from limelight import bundle
 from limelight.bundle.confidence import Calibration
 from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.errors import LimelightError
 from limelight.evaluation.confidence.calibration import check, collect
 from limelight.evaluation.config import EvaluateSettings, InferenceOptions, Speed
 from limelight.evaluation.evaluate import Evaluation, evaluate
+from limelight.evaluation.metrics.compare import compare
 from limelight.evaluation.translating import TranslatedSet
 from limelight.files import write_whole
+from limelight.training.config import FineTuning
 from limelight.training.recipe.replay import split_off_at
 from limelight.training.run_folder import BUNDLE, REAL_TEXT, SCORES
 from limelight.training.validation.direction_sets import (
@@ -40,8 +43,10 @@ def score(
     watch: Callable[[Speed, int], None],
     remaining: RemainingBudget,
     confidence: Calibration | None = None,
+    tuned: FineTuning | None = None,
 ) -> tuple[Evaluation, list[bundle.Score]] | None:
-    """Score the bundle on the test set, translated as by a user, or on the part that there is time for. None when there is none."""
+    """Score the bundle on the test set, translated as by a user, or on the part that there is time for. None when there is none. Where it
+    went on from a translator of the same languages (`tuned`), that one is scored on the same text beside it."""
     rows = count_test(prepared)
     if not rows:
         return None
@@ -57,8 +62,8 @@ def score(
     stored = _build_scores(f"{told}; {first.title}" if several else told, found, made, first.sources, first.references)
     stored["confidence"] = None if checked is None else dataclasses.asdict(checked)
     scores = _list_scores(f"{title}, {first.title}" if several else title, found)
+    remaining.update_speed(made.speed)
     if several:
-        remaining.update_speed(made.speed)
         others = sets[1:] + _affordable(pair_zero_shot(prepared.split("test"), UNTRAINED), sets[1:], remaining)
         table = [_row(first, found)]
         for each in others:
@@ -70,7 +75,23 @@ def score(
         measured = {each.direction for each in others}
         stored["unmeasured"] = ["-".join(pair) for pair in list_zero_shot(prepared.manifest) if pair not in measured]
     write_whole(run / SCORES, json.dumps(stored, ensure_ascii=False).encode())
+    if tuned is not None and tuned.parent is None and not several and remaining.sentences(scored) == scored:  # what was found is safe
+        stored["before"] = _compare_with(Path(tuned.bundle), first, found, running, watch)
+        write_whole(run / SCORES, json.dumps(stored, ensure_ascii=False).encode())
     return found, scores
+
+
+def _compare_with(
+    old: Path, asked: DirectionSet, found: Evaluation, running: InferenceOptions, watch: Callable[[Speed, int], None]
+) -> list[dict[str, Any]] | None:
+    """How much better the new translator is than the old one; None where that one cannot be used any more."""
+    try:
+        made = translate_direction(old, asked, running, watch, probabilities=False, tagged=True)
+    except (LimelightError, OSError, RuntimeError):
+        return None
+    before = evaluate(made.texts, [asked.references], asked.sources, asked.direction[1], IN_SHORT)
+    same = [count for count in found.counts if count.name in {each.name for each in before.counts}]
+    return [dataclasses.asdict(each) for each in compare(("the translator before", "this one"), before.counts, same, IN_SHORT)]
 
 
 def _name_test_set(run: Path, prepared: PreparedCorpus) -> str:

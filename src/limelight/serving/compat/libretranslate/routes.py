@@ -142,13 +142,18 @@ class LibreTranslateRoutes:
         self.uploads.check_room(len(data), caller.name)
         file = FileTranslator(self.service, request, caller, name, data)
         pair = await self.pairs.find(*known, await asyncio.to_thread(sample_of, data))
-        made = await file.translate(_tell(pair.served, parameters), memory=memory, check=check)
+        made = await file.translate(_tell(self._named(pair.served, parameters), parameters), memory=memory, check=check)
         if self.service.state == "draining":  # nobody could fetch it any more
             raise Stopping("the server is draining", "send the file again in a moment", retry_after=5.0)
         key = self.uploads.keep(made, name, caller.name)
         asyncio.get_running_loop().call_later(SECONDS + 1, self.uploads.forget_old)
         place = f"{request.url.scheme}://{request.url.netloc}{settings.prefix}/download_file/{key}"
         return JSONResponse({"translatedFileUrl": place})
+
+    def _named(self, served: ServedModel | None, parameters: Parameters) -> ServedModel | None:
+        """The model that is named, in the same direction. That API names none; here the page does, where it has several."""
+        model = parameters.text("model")
+        return served if served is None or model is None else self.service.models.pick(served.source, served.target, model)
 
     async def download_file(self, request: Request, name: NameInPath) -> Response:
         """A translated file, once."""

@@ -104,5 +104,5 @@ class LibreTranslateBodies:
             JSON: make_body("SuggestBody", better, {"api_key": key}),
             URLENCODED: make_body("SuggestForm", better, {"api_key": GivenShort}),
         }
-        wishes = {"tags": Tags, **memory, "check": Literal["true", "false"], "api_key": GivenShort}
+        wishes = {"tags": Tags, **memory, "check": Literal["true", "false"], "model": GivenShort, "api_key": GivenShort}
         self.file = {MULTIPART: make_body("FileForm", {"file": file_field(limits.file_bytes), **pair}, wishes)}
