@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 import warm_process
 from limelight.cli.inspect.desk import desk_view
+from limelight.cli.inspect.lines import _validation
 from limelight.cli.inspect.request import InterventionOptions, cell_of, changes_of, head_name, head_of
 from limelight.cli.main import app
 from limelight.errors import ConfigError, DataError, LimelightError
@@ -25,6 +26,9 @@ from limelight.inspection.head_names import Head
 from limelight.inspection.interventions import Changes
 from limelight.inspection.trace import Trace
 from limelight.translator.translate import Translator
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
+from tagged_corpora import in_language, multi
 
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
 TEXT = "three seven one"
@@ -153,11 +157,21 @@ def test_a_line_of_a_file_that_does_not_fit_is_named(tmp_path: Path) -> None:
 
 def test_sentences_of_a_validation_set_that_do_not_fit_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     some = [(None, "one two"), (None, "nine " * 200), (None, "four")]
-    monkeypatch.setattr("limelight.cli.inspect.lines._validation", lambda folder, count: some[:count])
+    monkeypatch.setattr("limelight.cli.inspect.lines._validation", lambda folder, count, languages: some[:count])
     shown = lines("--importance", 3)
     assert "over 2 sentences" in shown[0] and shown[-1].startswith("1 more sentences of the validation set do not fit")
     done = run("--importance", 3, "--json")
     assert len(json.loads(done.stdout)["importance"]) == 24 and "1 more sentences" in done.stderr
+
+
+@pytest.mark.slow
+def test_sentences_of_a_validation_set_are_of_the_direction_that_is_looked_at(tmp_path: Path) -> None:
+    multi(tmp_path, "de", both_directions=True)
+    for direction in (("en", "de"), ("de", "en")):
+        found = {text for _, text in _validation(tmp_path, 4, direction)}
+        assert found and found <= set(in_language(direction[0]))
+    with pytest.raises(ConfigError, match="nothing from fr to en"):
+        _validation(tmp_path, 4, ("fr", "en"))
 
 
 @pytest.mark.slow

@@ -166,7 +166,7 @@ def _closest(name: str, known: Mapping[str, Any]) -> str | None:
     """The name that is meant: the same but for case, signs and the memory that a driver adds, or the only one that ends like it; of A100
     the larger. An H20 is no H200."""
     asked = _plain(name)
-    for written in (asked, _plain(re.sub(r"\d+\s*gb\b", "", name.lower()))):
+    for written in (asked, _plain(re.sub(r"\b\d{1,4}\s?gb\b", "", name.lower()))):
         if same := [each for each in known if written and _plain(each) == written]:
             return same[0]
     long = len(asked) >= 3 and not re.fullmatch(r"\d{3}", asked)
